@@ -1,0 +1,156 @@
+//! The closed list of error codes, and the one place from which the C header, the Python module and the
+//! documentation get theirs.
+
+/// The group a code belongs to (`design.md` 6); it decides which part of the library can raise it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Group {
+    /// The call itself was wrong.
+    Argument,
+    /// Any part of the library.
+    General,
+    /// Files, folders and locks.
+    Storage,
+    /// The rules of a session in memory.
+    Session,
+}
+
+macro_rules! codes {
+    ($($variant:ident = $number:literal, $name:literal, $group:ident, $what:literal, $advice:literal;)*) => {
+        /// What kind of failure this is.
+        ///
+        /// A code never changes its name or number; new ones are only added. Numbers are positive here and
+        /// negative in C (`DSH_E_…`).
+        #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+        #[non_exhaustive]
+        pub enum Code {
+            $(#[doc = $what] $variant = $number,)*
+        }
+
+        impl Code {
+            /// Every code, in order of number.
+            pub const ALL: &'static [Code] = &[$(Code::$variant),*];
+
+            /// The name, the same in every language.
+            #[must_use]
+            pub fn name(self) -> &'static str {
+                match self { $(Code::$variant => $name,)* }
+            }
+
+            /// The group.
+            #[must_use]
+            pub fn group(self) -> Group {
+                match self { $(Code::$variant => Group::$group,)* }
+            }
+
+            /// What the code means, in one sentence.
+            #[must_use]
+            pub fn meaning(self) -> &'static str {
+                match self { $(Code::$variant => $what,)* }
+            }
+
+            /// What a person can do about it; empty where only the message can tell.
+            #[must_use]
+            pub fn advice(self) -> &'static str {
+                match self { $(Code::$variant => $advice,)* }
+            }
+        }
+    };
+}
+
+codes! {
+    InvalidArgument = 1, "INVALID_ARGUMENT", Argument,
+        "An argument is not of the form the call takes.",
+        "correct the argument and call again";
+    NotLosslessJson = 2, "NOT_LOSSLESS_JSON", Argument,
+        "A value would not come back equal from its JSON text.",
+        "send the number as a string, or one that a double holds exactly";
+    Cancelled = 10, "CANCELLED", General,
+        "The call was cancelled by its token; nothing of it was done.",
+        "call again to do it after all";
+    LimitExceeded = 11, "LIMIT_EXCEEDED", General,
+        "Something is larger than a setting of the store allows.",
+        "raise the limit named here in the store's settings if the content is trusted";
+    ForkedProcess = 12, "FORKED_PROCESS", General,
+        "A handle was used in a forked child of the process that opened it.",
+        "open the store again in the child";
+    Several = 13, "SEVERAL", General,
+        "Several failures of one call, listed as causes.",
+        "look at each of the causes";
+    OutOfMemory = 14, "OUT_OF_MEMORY", General,
+        "Memory could not be had.",
+        "free memory and call again";
+    Internal = 15, "INTERNAL", General,
+        "The library broke a promise of its own.",
+        "report it with this message; the files are not changed by reporting";
+    Panic = 16, "PANIC", General,
+        "The library stopped in the middle of a call; the handle is unusable.",
+        "report it with this message, free the handle and open it again";
+    SessionNotFound = 100, "SESSION_NOT_FOUND", Storage,
+        "There is no such session.",
+        "check the id and the root; `list` shows what is there";
+    SessionAlreadyExists = 101, "SESSION_ALREADY_EXISTS", Storage,
+        "A session of that id exists, stored or about to be.",
+        "choose another id, or open the session";
+    SessionAlreadyOwned = 102, "SESSION_ALREADY_OWNED", Storage,
+        "Another writer has the session open.",
+        "close it there, or open it for reading";
+    SessionOwnershipLost = 103, "SESSION_OWNERSHIP_LOST", Storage,
+        "The log or its lock changed under the writer; nothing was written.",
+        "close this handle and open the session again to go on from what is stored now";
+    SessionReadOnly = 104, "SESSION_READ_ONLY", Storage,
+        "A read handle was asked to write.",
+        "open the session for writing";
+    HandleClosed = 105, "HANDLE_CLOSED", Storage,
+        "The handle is closed, or closing.",
+        "open the session again";
+    SessionCorrupt = 106, "SESSION_CORRUPT", Storage,
+        "Stored bytes are damaged and cannot be accepted.",
+        "nothing was changed; `salvage` gives what is readable before the damage";
+    FormatUnsupported = 107, "FORMAT_UNSUPPORTED", Storage,
+        "The log is whole, but this build cannot read it faithfully.",
+        "use a program that knows this version or type; nothing was changed";
+    SessionConflict = 108, "SESSION_CONFLICT", Storage,
+        "Files or folders exclude each other.",
+        "move all but one of them out of the root; nothing was changed";
+    SourceChanged = 109, "SOURCE_CHANGED", Storage,
+        "A log changed or shrank while it was being read.",
+        "read again from the start";
+    Io = 110, "IO", Storage,
+        "The operating system refused a call.",
+        "the system's own error says why; try again once that is resolved";
+    EventRefused = 200, "EVENT_REFUSED", Session,
+        "An event breaks the rules of its session; nothing was appended.",
+        "correct the event as the reason says";
+    SessionRefused = 201, "SESSION_REFUSED", Session,
+        "A session, or a call on it, breaks the rules of sessions.",
+        "correct the call as the reason says";
+}
+
+impl Code {
+    /// The number, positive and fixed.
+    #[must_use]
+    pub fn number(self) -> i32 {
+        self as i32
+    }
+
+    /// The code of a name.
+    #[must_use]
+    pub fn from_name(name: &str) -> Option<Code> {
+        Code::ALL.iter().copied().find(|code| code.name() == name)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::Code;
+
+    #[test]
+    fn numbers_and_names_are_unique_and_ordered() {
+        for pair in Code::ALL.windows(2) {
+            assert!(pair[0].number() < pair[1].number(), "{:?} before {:?}", pair[0], pair[1]);
+        }
+        for code in Code::ALL {
+            assert_eq!(Code::from_name(code.name()), Some(*code));
+        }
+    }
+}

@@ -1,0 +1,1 @@
+//! Events as they are held: shared row text and a parsed envelope.

@@ -1,0 +1,1 @@
+//! The files: layout, names, header, rows and frames of format 4.

@@ -1,0 +1,1 @@
+//! JSON as text in, text out.

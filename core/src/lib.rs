@@ -1,0 +1,18 @@
+//! Durable session logs for AI agents.
+//!
+//! One folder of files, no server: append the events of an agent run, and when `flush` has returned, no crash,
+//! full disk or second program loses them. The files are those of DeepSeek Harness, format 4.
+//!
+//! The rooms, from the ground up; each imports only from those above it in this list:
+//! [`error`], `json`, [`storage`], `event`, `format`, `persistence`; the front door is `Store`.
+#![forbid(unsafe_code)]
+
+mod cancel;
+pub mod error;
+pub mod json;
+pub mod storage;
+pub mod event;
+pub mod format;
+
+pub use cancel::CancelToken;
+pub use error::{Code, Error, Result};

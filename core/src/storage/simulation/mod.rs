@@ -1,0 +1,1 @@
+//! Storages for tests.
