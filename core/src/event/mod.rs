@@ -1,1 +1,212 @@
-//! Events as they are held: shared row text and a parsed envelope.
+//! Events as they are held: the row text, byte for byte, and a parsed envelope beside it (`design.md` 4).
+//!
+//! An [`Event`] is a window onto a text buffer that it shares with its neighbours (one decoded frame, or a piece of
+//! about 1 MiB), plus the few numbers of its envelope. Nothing of `data` is parsed to read, append, page, export or
+//! follow; whoever wants a value in it asks [`Event::data`] and walks it as [`Json`].
+
+mod build;
+pub(crate) mod row;
+pub mod source_ranges;
+mod vocabulary;
+
+pub use build::EventDraft;
+pub use vocabulary::{KNOWN_TYPES, is_known_type, is_plugin_record_type};
+
+use source_ranges::SourceSeqs;
+use crate::json::Json;
+use std::fmt;
+use std::sync::Arc;
+
+/// A half-open range of bytes in a text buffer. Buffers are below 4 GiB: a piece plus one row of at most 2 GiB.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Span {
+    pub(crate) start: u32,
+    pub(crate) end: u32,
+}
+
+impl Span {
+    pub(crate) fn new(start: usize, end: usize) -> Span {
+        debug_assert!(start <= end && u32::try_from(end).is_ok());
+        Span { start: start as u32, end: end as u32 }
+    }
+
+    pub(crate) fn shifted(self, by: u32) -> Span {
+        Span { start: self.start + by, end: self.end + by }
+    }
+
+    pub(crate) fn of(self, text: &str) -> &str {
+        text.get(self.start as usize..self.end as usize).unwrap_or("")
+    }
+
+    fn is_empty(self) -> bool {
+        self.start == self.end
+    }
+}
+
+/// The parsed envelope of a row (`format.md` 3.1); spans point into the row's buffer.
+#[derive(Clone, Debug)]
+pub(crate) struct Envelope {
+    pub(crate) seq: u64,
+    pub(crate) time: i64,
+    /// The type between its quotes.
+    pub(crate) kind: Span,
+    /// The type decoded, where it is written with escapes. Never so in files of a known writer.
+    pub(crate) kind_unescaped: Option<Arc<str>>,
+    pub(crate) data: Span,
+    /// Empty where absent: a JSON value is never empty text.
+    pub(crate) surface_op: Span,
+    /// Empty where absent.
+    pub(crate) source_event_seqs: Span,
+    pub(crate) ignorable: bool,
+}
+
+impl Envelope {
+    pub(crate) fn shifted(mut self, by: u32) -> Envelope {
+        self.kind = self.kind.shifted(by);
+        self.data = self.data.shifted(by);
+        self.surface_op = self.surface_op.shifted(by);
+        self.source_event_seqs = self.source_event_seqs.shifted(by);
+        self
+    }
+}
+
+/// What an event does to the list of messages that a model sees (`format.md` 3.3).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum SurfaceOp {
+    /// Adds the event at the end.
+    Append,
+    /// Puts the event in the place of a range.
+    Replace {
+        /// The first seq of the range, in surface order.
+        start_seq: u64,
+        /// The last seq of the range, in surface order.
+        end_seq: u64,
+    },
+}
+
+/// One event: its row text, shared, and its envelope.
+///
+/// Cloning shares the buffer. Equality is that of the row texts.
+#[derive(Clone)]
+pub struct Event {
+    buffer: Arc<String>,
+    row: Span,
+    envelope: Envelope,
+}
+
+impl Event {
+    /// `row` and the spans of `envelope` must lie in `buffer`, on character boundaries.
+    pub(crate) fn new(buffer: Arc<String>, row: Span, envelope: Envelope) -> Event {
+        Event { buffer, row, envelope }
+    }
+
+    /// The position in the log, from 0.
+    #[must_use]
+    pub fn seq(&self) -> u64 {
+        self.envelope.seq
+    }
+
+    /// Milliseconds since 1970, as the writer's clock said; may go back from one event to the next.
+    #[must_use]
+    pub fn time(&self) -> i64 {
+        self.envelope.time
+    }
+
+    /// The event type, such as `turn/start`.
+    #[must_use]
+    pub fn kind(&self) -> &str {
+        match &self.envelope.kind_unescaped {
+            Some(text) => text,
+            None => self.envelope.kind.of(&self.buffer),
+        }
+    }
+
+    /// Whether a reader that does not know the type may keep the event without understanding it.
+    #[must_use]
+    pub fn ignorable(&self) -> bool {
+        self.envelope.ignorable
+    }
+
+    /// The row as it is stored, without its newline. Ill-formed UTF-8 reads as U+FFFD.
+    #[must_use]
+    pub fn row(&self) -> &str {
+        self.row.of(&self.buffer)
+    }
+
+    /// The payload.
+    #[must_use]
+    pub fn data(&self) -> Json<'_> {
+        Json::trusted(self.envelope.data.of(&self.buffer))
+    }
+
+    /// The text of `surfaceOp` as stored; `None` where the row has none.
+    #[must_use]
+    pub fn surface_op_text(&self) -> Option<&str> {
+        let span = self.envelope.surface_op;
+        (!span.is_empty()).then(|| span.of(&self.buffer))
+    }
+
+    /// `surfaceOp` in one of its two forms; `None` where it is absent or has neither form (the latter may only be
+    /// on an unknown ignorable row, `format.md` 5.7).
+    #[must_use]
+    pub fn surface_op(&self) -> Option<SurfaceOp> {
+        let op = Json::trusted(self.surface_op_text()?);
+        if op.as_str().as_deref() == Some("append") {
+            return Some(SurfaceOp::Append);
+        }
+        let is_replace = op.get("op")?.as_str().as_deref() == Some("replace") && op.members().count() == 3;
+        let start_seq = op.get("startSeq")?.as_count()?;
+        let end_seq = op.get("endSeq")?.as_count()?;
+        is_replace.then_some(SurfaceOp::Replace { start_seq, end_seq })
+    }
+
+    /// The text of `sourceEventSeqs` as stored, ranges unexpanded; `None` where the row has none.
+    #[must_use]
+    pub fn source_event_seqs_text(&self) -> Option<&str> {
+        let span = self.envelope.source_event_seqs;
+        (!span.is_empty()).then(|| span.of(&self.buffer))
+    }
+
+    /// The events this one was made from; expanded while walking, never at once.
+    #[must_use]
+    pub fn source_event_seqs(&self) -> Option<SourceSeqs> {
+        // The row was accepted, so the text decodes.
+        source_ranges::decode(self.source_event_seqs_text()?, self.envelope.seq).ok()
+    }
+
+    /// The row with the ranges of `sourceEventSeqs` expanded to numbers; the stored text where there are none.
+    #[must_use]
+    pub fn logical_row(&self) -> std::borrow::Cow<'_, str> {
+        let has_ranges = self.source_event_seqs_text().is_some_and(|text| text[1..].contains('['));
+        let (true, Some(seqs)) = (has_ranges, self.source_event_seqs()) else {
+            return self.row().into();
+        };
+        let span = self.envelope.source_event_seqs;
+        let mut text = String::with_capacity(self.row().len() + 64);
+        text.push_str(Span { start: self.row.start, end: span.start }.of(&self.buffer));
+        text.push('[');
+        for (index, seq) in seqs.iter().enumerate() {
+            if index > 0 {
+                text.push(',');
+            }
+            text.push_str(&seq.to_string());
+        }
+        text.push(']');
+        text.push_str(Span { start: span.end, end: self.row.end }.of(&self.buffer));
+        text.into()
+    }
+}
+
+impl PartialEq for Event {
+    fn eq(&self, other: &Event) -> bool {
+        self.row() == other.row()
+    }
+}
+
+impl Eq for Event {}
+
+impl fmt::Debug for Event {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Event").field("seq", &self.seq()).field("kind", &self.kind()).finish_non_exhaustive()
+    }
+}

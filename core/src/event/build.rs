@@ -1,0 +1,231 @@
+//! Making rows: from what a host appends, and from whole rows that it hands over.
+//!
+//! Both give canonical text (`format.md` 3.6): what a host sends is admitted as lossless JSON once, here. Rows that were read from a
+//! log are events already and never come through this file.
+
+use super::row;
+use super::{Event, Span, SurfaceOp, is_known_type, is_plugin_record_type, source_ranges};
+use crate::error::{Code, Error, Result};
+use crate::json::{self, AdmitError, Json, Kind};
+use std::fmt::Write as _;
+use std::sync::Arc;
+
+/// An event before it has its place in a log: what a host says of it.
+///
+/// ```
+/// use dsh_session_core::event::EventDraft;
+/// let draft = EventDraft::new("turn/start", r#"{ "turn": 1 }"#)?;
+/// let event = draft.build(0, 1_760_000_000_000)?;
+/// assert_eq!(event.row(), r#"{"type":"turn/start","seq":0,"time":1760000000000,"data":{"turn":1}}"#);
+/// # Ok::<(), dsh_session_core::Error>(())
+/// ```
+#[derive(Clone, Debug)]
+pub struct EventDraft {
+    kind: String,
+    /// Admitted text.
+    data: String,
+    /// Admitted text.
+    surface_op: Option<String>,
+    source_event_seqs: Option<Vec<u64>>,
+    seq: Option<u64>,
+    time: Option<i64>,
+    ignorable: bool,
+}
+
+fn not_admitted(error: AdmitError, what: &str) -> Error {
+    match error {
+        AdmitError::NotLossless { path, reason } => {
+            Error::new(Code::NotLosslessJson, format!("{what} is not lossless JSON: {reason} at {path}")).with_json_path(path)
+        }
+        AdmitError::Json(error) => match error.kind {
+            json::JsonErrorKind::TooDeep { depth_max } => {
+                Error::new(Code::LimitExceeded, format!("{what} is nested deeper than {depth_max} levels"))
+                    .with_limit("depth_max")
+            }
+            json::JsonErrorKind::Syntax(_) => Error::new(Code::InvalidArgument, format!("{what} is not JSON: {error}")),
+        },
+    }
+}
+
+fn invalid(message: impl Into<String>) -> Error {
+    Error::new(Code::InvalidArgument, message)
+}
+
+impl EventDraft {
+    /// An event of a type with a payload, JSON text.
+    ///
+    /// # Errors
+    /// `INVALID_ARGUMENT` for text that is not JSON, `NOT_LOSSLESS_JSON`, `LIMIT_EXCEEDED` for nesting.
+    pub fn new(kind: impl Into<String>, data: impl AsRef<[u8]>) -> Result<EventDraft> {
+        let data = json::admit(data.as_ref(), json::DEPTH_MAX_DEFAULT).map_err(|error| not_admitted(error, "the data"))?;
+        let kind = kind.into();
+        let ignorable = is_plugin_record_type(&kind);
+        Ok(EventDraft { kind, data, surface_op: None, source_event_seqs: None, seq: None, time: None, ignorable })
+    }
+
+    /// One line of `append` (`cli.md`): `type`, `data`, and optionally `surfaceOp`, `sourceEventSeqs` (ranges are taken too), `seq`,
+    /// `time` and, on plugin records, `ignorable`.
+    ///
+    /// # Errors
+    /// As [`new`](Self::new).
+    pub fn from_line(line: impl AsRef<[u8]>) -> Result<EventDraft> {
+        let text = json::admit(line.as_ref(), json::DEPTH_MAX_DEFAULT).map_err(|error| not_admitted(error, "the line"))?;
+        let object = Json::trusted(&text);
+        if object.kind() != Kind::Object {
+            return Err(invalid("the line is not a JSON object"));
+        }
+        let (mut kind, mut data, mut sources) = (None, None, None);
+        let mut draft = EventDraft {
+            kind: String::new(),
+            data: String::new(),
+            surface_op: None,
+            source_event_seqs: None,
+            seq: None,
+            time: None,
+            ignorable: false,
+        };
+        for (key, value) in object.members() {
+            let wrong = |rule: &str| invalid(format!("`{key}` is not {rule}"));
+            match &*key {
+                "type" => kind = Some(value.as_str().ok_or_else(|| wrong("a string"))?.into_owned()),
+                "data" => data = Some(value.text().to_owned()),
+                "surfaceOp" => draft.surface_op = Some(value.text().to_owned()),
+                "sourceEventSeqs" => sources = Some(value.text().to_owned()),
+                "seq" => draft.seq = Some(value.as_count().ok_or_else(|| wrong("a whole number from 0 to 2^53-1"))?),
+                "time" => {
+                    draft.time = Some(value.as_safe_integer().ok_or_else(|| wrong("a whole number of milliseconds"))?);
+                }
+                "ignorable" => draft.ignorable = value.as_bool().filter(|&it| it).ok_or_else(|| wrong("`true`"))?,
+                _ => return Err(invalid(format!("`{key}` is no key of an event"))),
+            }
+        }
+        draft.kind = kind.ok_or_else(|| invalid("`type` is missing"))?;
+        draft.data = data.ok_or_else(|| invalid("`data` is missing"))?;
+        if let Some(sources) = sources {
+            // Where its own seq is not known yet, any later position will do; the row is checked again once it has its place.
+            let seq = draft.seq.unwrap_or(json::SAFE_INTEGER_MAX);
+            let decoded = source_ranges::decode(&sources, seq)
+                .map_err(|fault| invalid(format!("`sourceEventSeqs` is malformed: {fault}")))?;
+            draft.source_event_seqs = Some(decoded.iter().collect());
+        }
+        if draft.ignorable && !is_plugin_record_type(&draft.kind) {
+            return Err(invalid("`ignorable` may only be given on plugin records"));
+        }
+        draft.ignorable |= is_plugin_record_type(&draft.kind);
+        Ok(draft)
+    }
+
+    /// Places the event on the surface.
+    #[must_use]
+    pub fn surface(mut self, op: SurfaceOp) -> EventDraft {
+        self.surface_op = Some(match op {
+            SurfaceOp::Append => "\"append\"".to_owned(),
+            SurfaceOp::Replace { start_seq, end_seq } => {
+                format!("{{\"op\":\"replace\",\"startSeq\":{start_seq},\"endSeq\":{end_seq}}}")
+            }
+        });
+        self
+    }
+
+    /// Names the events this one was made from.
+    #[must_use]
+    pub fn source_event_seqs(mut self, seqs: impl Into<Vec<u64>>) -> EventDraft {
+        self.source_event_seqs = Some(seqs.into());
+        self
+    }
+
+    /// Sets the seq that the event must get; appending it anywhere else is refused.
+    #[must_use]
+    pub fn at_seq(mut self, seq: u64) -> EventDraft {
+        self.seq = Some(seq);
+        self
+    }
+
+    /// Sets the time, in milliseconds since 1970, instead of the clock's.
+    #[must_use]
+    pub fn at_time(mut self, time_ms: i64) -> EventDraft {
+        self.time = Some(time_ms);
+        self
+    }
+
+    /// The type.
+    #[must_use]
+    pub fn kind(&self) -> &str {
+        &self.kind
+    }
+
+    /// The seq given, if any.
+    #[must_use]
+    pub fn seq(&self) -> Option<u64> {
+        self.seq
+    }
+
+    /// Whether a session takes this type: a known one, or a plugin record.
+    pub(crate) fn has_known_type(&self) -> bool {
+        self.ignorable || is_known_type(&self.kind)
+    }
+
+    /// The event at its place: `now_ms` is its time unless one was given.
+    ///
+    /// # Errors
+    /// `INVALID_ARGUMENT` where the envelope would break `format.md` 3.1 or 3.4, such as sources that are not earlier.
+    pub fn build(&self, seq: u64, now_ms: i64) -> Result<Event> {
+        let mut text = String::with_capacity(self.kind.len() + self.data.len() + 96);
+        text.push_str("{\"type\":");
+        json::print_string(&mut text, &self.kind);
+        let time = self.time.unwrap_or(now_ms);
+        // Writing to a string cannot fail.
+        let _ = write!(text, ",\"seq\":{seq},\"time\":{time},\"data\":");
+        text.push_str(&self.data);
+        // The order of `format.md` 3.2.
+        if let Some(seqs) = &self.source_event_seqs {
+            text.push_str(",\"sourceEventSeqs\":");
+            text.push_str(&source_ranges::encode(seqs));
+        }
+        if let Some(op) = &self.surface_op {
+            text.push_str(",\"surfaceOp\":");
+            text.push_str(op);
+        }
+        if self.ignorable {
+            text.push_str(",\"ignorable\":true");
+        }
+        text.push('}');
+        Event::from_canonical_row(text)
+    }
+}
+
+impl Event {
+    /// A whole row as a host hands it over, made canonical. Its `sourceEventSeqs` may be in expanded or in stored form.
+    ///
+    /// # Errors
+    /// `INVALID_ARGUMENT` for text that is no JSON or breaks the envelope (`format.md` 3.1), `NOT_LOSSLESS_JSON`, `LIMIT_EXCEEDED`.
+    pub fn from_row(row: impl AsRef<[u8]>) -> Result<Event> {
+        let text = json::admit(row.as_ref(), json::DEPTH_MAX_DEFAULT).map_err(|error| not_admitted(error, "the row"))?;
+        let event = Event::from_canonical_row(text)?;
+        let (Some(stored), Some(seqs)) = (event.source_event_seqs_text(), event.source_event_seqs()) else {
+            return Ok(event);
+        };
+        let encoded = source_ranges::encode(&seqs.iter().collect::<Vec<_>>());
+        if encoded == stored {
+            return Ok(event);
+        }
+        let span = event.envelope.source_event_seqs;
+        let mut text = event.row().to_owned();
+        text.replace_range(span.start as usize..span.end as usize, &encoded);
+        Event::from_canonical_row(text)
+    }
+
+    /// A row whose text is canonical already.
+    pub(crate) fn from_canonical_row(text: String) -> Result<Event> {
+        if text.len() as u64 > crate::format::reader::ReadLimits::ROW_BYTES_MAX {
+            return Err(Error::new(Code::LimitExceeded, "the row is longer than 2 GiB").with_limit("row_bytes_max"));
+        }
+        match row::parse(&text, json::DEPTH_MAX_DEFAULT) {
+            Ok(envelope) => {
+                let span = Span::new(0, text.len());
+                Ok(Event::new(Arc::new(text), span, envelope))
+            }
+            Err(bad) => Err(invalid(bad.fault.to_string())),
+        }
+    }
+}

@@ -1,0 +1,110 @@
+//! The event types of format 4 (`format.md` appendix A) and the grammar of plugin records (`format.md` 3.5).
+
+/// Every event type this build knows, in byte order.
+pub const KNOWN_TYPES: [&str; 62] = [
+    "agent-preset/selected",
+    "agent/inbox/spliced",
+    "approval/asked",
+    "approval/decided",
+    "approval/policy",
+    "assistant/attempt",
+    "assistant/message",
+    "command/done",
+    "command/run",
+    "compaction/end",
+    "compaction/prune",
+    "compaction/start",
+    "compaction/summary",
+    "deliverables/presented",
+    "developer/message",
+    "feedback/message-delete",
+    "feedback/message-put",
+    "feedback/record",
+    "goal/change",
+    "hook/invoked",
+    "hook/result",
+    "image/offload",
+    "job/registered",
+    "job/settled",
+    "llm/retry",
+    "llm/retry-started",
+    "model/selection",
+    "permission/preset",
+    "plan/mode",
+    "request/context",
+    "request/header",
+    "sandbox/mode",
+    "schedule/change",
+    "session-log-deepseek/delivery-accepted",
+    "session/end-seed",
+    "session/title",
+    "session/title-llm-request",
+    "step/end",
+    "step/start",
+    "subagent/catalog",
+    "subagent/descriptor",
+    "subagent/model-selection-policy",
+    "system/message",
+    "team/member",
+    "team/message/delivered",
+    "team/message/queued",
+    "team/task",
+    "todo/write",
+    "tool-workflow/agent-end",
+    "tool-workflow/agent-start",
+    "tool-workflow/run-end",
+    "tool-workflow/run-start",
+    "tool/call",
+    "tool/ptc-dispatch",
+    "tool/ptc-dispatch-start",
+    "tool/result",
+    "turn/end",
+    "turn/start",
+    "user/message",
+    "web/deepseek-search-llm-request",
+    "working-directory/change",
+    "workspace/changes",
+];
+
+/// Whether `kind` is one of [`KNOWN_TYPES`].
+///
+/// ```
+/// use dsh_session_core::event::is_known_type;
+/// assert!(is_known_type("turn/start"));
+/// assert!(!is_known_type("acme/usage"));
+/// ```
+#[must_use]
+pub fn is_known_type(kind: &str) -> bool {
+    KNOWN_TYPES.binary_search(&kind).is_ok()
+}
+
+/// Whether `kind` is in the grammar of plugin records: `plugin:` and segments joined by `/`, each of lower-case
+/// letters, digits, `.`, `_`, `-`, beginning with a letter or digit (`format.md` 3.5).
+///
+/// ```
+/// use dsh_session_core::event::is_plugin_record_type;
+/// assert!(is_plugin_record_type("plugin:acme/state"));
+/// assert!(!is_plugin_record_type("plugin:Acme"));
+/// assert!(!is_plugin_record_type("plugin:acme//x"));
+/// ```
+#[must_use]
+pub fn is_plugin_record_type(kind: &str) -> bool {
+    let Some(path) = kind.strip_prefix("plugin:") else { return false };
+    path.split('/').all(|segment| {
+        let first_is_plain = segment.bytes().next().is_some_and(|b| b.is_ascii_lowercase() || b.is_ascii_digit());
+        first_is_plain
+            && segment
+                .bytes()
+                .all(|b| b.is_ascii_lowercase() || b.is_ascii_digit() || matches!(b, b'.' | b'_' | b'-'))
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::KNOWN_TYPES;
+
+    #[test]
+    fn known_types_are_sorted_so_that_the_search_finds_them() {
+        assert!(KNOWN_TYPES.is_sorted());
+    }
+}

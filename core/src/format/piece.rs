@@ -1,0 +1,93 @@
+//! A piece of log text cut into rows. Pieces are parsed independently of each other, so several can be parsed at once.
+
+use crate::event::Span;
+use crate::event::row::{self, BadRow};
+use crate::event::Envelope;
+use memchr::memchr_iter;
+use std::sync::Arc;
+
+/// One row of a piece.
+#[derive(Debug)]
+pub(crate) struct ParsedRow {
+    /// Where its text stands in the piece's buffer, newline left out.
+    pub(crate) row: Span,
+    /// Its bytes in the log, newline included; differs from the span where ill-formed UTF-8 was replaced.
+    pub(crate) stored_bytes: u32,
+    pub(crate) outcome: Result<Envelope, Box<BadRow>>,
+}
+
+impl ParsedRow {
+    /// Whether the text is a JSON object, good row or not.
+    pub(crate) fn is_object(&self) -> bool {
+        self.outcome.as_ref().map_or_else(|bad| bad.is_object, |_| true)
+    }
+}
+
+/// Whole rows and the buffer that their events share.
+#[derive(Debug)]
+pub(crate) struct ParsedPiece {
+    pub(crate) buffer: Arc<String>,
+    pub(crate) rows: Vec<ParsedRow>,
+}
+
+/// Cuts `bytes` at every newline and parses each row. A last row without newline is a row as well.
+pub(crate) fn parse_piece(bytes: Vec<u8>, depth_max: u32) -> ParsedPiece {
+    match String::from_utf8(bytes) {
+        Ok(text) => parse_text(text, depth_max),
+        Err(error) => parse_ill_formed(error.as_bytes(), depth_max),
+    }
+}
+
+fn parse_text(text: String, depth_max: u32) -> ParsedPiece {
+    let mut rows = Vec::with_capacity(text.len() / 512 + 1);
+    for_each_line(text.as_bytes(), |start, end, stored_bytes| {
+        rows.push(parse_line(&text, start, end, stored_bytes, depth_max));
+    });
+    ParsedPiece { buffer: Arc::new(text), rows }
+}
+
+/// The rare path: each ill-formed part becomes U+FFFD (`format.md` 3.6), so rows change their length.
+fn parse_ill_formed(bytes: &[u8], depth_max: u32) -> ParsedPiece {
+    let mut text = String::with_capacity(bytes.len() + 64);
+    let mut places = Vec::new();
+    for_each_line(bytes, |start, end, stored_bytes| {
+        let from = text.len();
+        text.push_str(&String::from_utf8_lossy(&bytes[start..end]));
+        places.push((from, text.len(), stored_bytes));
+        text.push('\n');
+    });
+    let rows = places.iter().map(|&(start, end, stored)| parse_line(&text, start, end, stored, depth_max)).collect();
+    ParsedPiece { buffer: Arc::new(text), rows }
+}
+
+fn parse_line(text: &str, start: usize, end: usize, stored_bytes: u32, depth_max: u32) -> ParsedRow {
+    let outcome = row::parse(&text[start..end], depth_max).map(|envelope| envelope.shifted(start as u32));
+    ParsedRow { row: Span::new(start, end), stored_bytes, outcome }
+}
+
+/// Calls `visit(start, end, stored_bytes)` for each line; `end` leaves the newline out, `stored_bytes` counts it.
+fn for_each_line(bytes: &[u8], mut visit: impl FnMut(usize, usize, u32)) {
+    let mut start = 0;
+    for newline in memchr_iter(b'\n', bytes) {
+        visit(start, newline, (newline + 1 - start) as u32);
+        start = newline + 1;
+    }
+    if start < bytes.len() {
+        visit(start, bytes.len(), (bytes.len() - start) as u32);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::parse_piece;
+
+    #[test]
+    fn replaced_bytes_do_not_change_the_stored_length() {
+        let piece = parse_piece(b"{\"type\":\"a\",\"seq\":0,\"time\":1,\"data\":\"\xff\"}\n{\"x\":\xe2\x82}".to_vec(), 10);
+        assert_eq!(piece.rows.len(), 2);
+        assert_eq!(piece.rows[0].stored_bytes, 42);
+        assert!(piece.rows[0].outcome.is_ok());
+        assert!(piece.rows[1].outcome.is_err());
+        assert_eq!(piece.rows[1].stored_bytes, 8);
+    }
+}

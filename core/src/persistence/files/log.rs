@@ -1,0 +1,383 @@
+//! The handle of a file-backed log: checks in the order of `format.md` 6.1, then hands on to reader or writer.
+
+use super::lease::Lease;
+use super::publication;
+use super::reading::{AcceptedReader, StableReader, StoredLog, check_lineage};
+use super::writer::{Accepted, LogFile, Writer, check_seed};
+use super::Shared;
+use crate::cancel::CancelToken;
+use crate::error::{Code, Error, Result};
+use crate::event::{Event, is_known_type};
+use crate::format::EventRange;
+use crate::format::header::SessionHeader;
+use crate::format::names::Encoding;
+use crate::format::reader::{LogEnd, LogReader};
+use crate::persistence::contract::{Access, EventSlice, EventState, Events, Notice, SessionLog};
+use crate::storage::OpenHow;
+use std::fmt;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+/// One open channel onto a log file.
+pub(super) struct FileLog {
+    shared: Arc<Shared>,
+    id: String,
+    header: SessionHeader,
+    /// Set by the first `close`; later calls fail before anything else is looked at.
+    is_closing: AtomicBool,
+    side: Side,
+    observed: Arc<AtomicU64>,
+    notices: Mutex<Vec<Notice>>,
+}
+
+/// What the handle works with.
+enum Side {
+    Read {
+        /// What the last read found; `None` for a session that was pending when it was opened.
+        log: Mutex<Option<StoredLog>>,
+    },
+    Write {
+        /// Serializes appends, flushes and the close. Held across their I/O: that is what serializing them means. Reads do not take it.
+        writer: Mutex<Writer>,
+        /// What reads of this handle may see, copied from the writer after each change.
+        accepted: Mutex<Option<Accepted>>,
+        cut: u64,
+        is_materialized: AtomicBool,
+    },
+}
+
+/// A lock whose data is valid after a panic elsewhere: each change is one assignment, or is undone by the next call.
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+pub(super) fn not_found(id: &str) -> Error {
+    Error::new(Code::SessionNotFound, format!("there is no session {id}")).with_session_id(id)
+}
+
+impl FileLog {
+    /// The handle of a session that is not on the disk yet.
+    pub(super) fn created(shared: &Arc<Shared>, header: SessionHeader, cut: u64, encoding: Encoding) -> Result<FileLog> {
+        let place = publication::place_of(shared, &header, encoding)?;
+        Ok(FileLog::writing(shared, header, Writer::created(place), cut, Vec::new()))
+    }
+
+    fn writing(
+        shared: &Arc<Shared>,
+        header: SessionHeader,
+        writer: Writer,
+        cut: u64,
+        notices: Vec<Notice>,
+    ) -> FileLog {
+        FileLog {
+            shared: Arc::clone(shared),
+            id: header.id.clone(),
+            header,
+            is_closing: AtomicBool::new(false),
+            observed: Arc::default(),
+            side: Side::Write {
+                accepted: Mutex::new(writer.accepted()),
+                is_materialized: AtomicBool::new(writer.is_materialized()),
+                writer: Mutex::new(writer),
+                cut,
+            },
+            notices: Mutex::new(notices),
+        }
+    }
+
+    pub(super) fn open_read(shared: &Arc<Shared>, id: &str) -> Result<FileLog> {
+        let (header, log) = match shared.pending(id) {
+            Some(pending) => (pending.header, None),
+            None => {
+                let located = shared.find(id)?.ok_or_else(|| not_found(id))?;
+                let log = StoredLog::open(shared, located, id, OpenHow::Read)?;
+                (log.header.clone(), Some(log))
+            }
+        };
+        Ok(FileLog {
+            shared: Arc::clone(shared),
+            id: id.to_owned(),
+            header,
+            is_closing: AtomicBool::new(false),
+            observed: Arc::default(),
+            side: Side::Read { log: Mutex::new(log) },
+            notices: Mutex::default(),
+        })
+    }
+
+    /// Takes the lock, then reads and checks the whole log.
+    pub(super) fn open_write(shared: &Arc<Shared>, id: &str, cancel: &CancelToken) -> Result<FileLog> {
+        let located = shared.find(id)?.ok_or_else(|| not_found(id))?;
+        let lease = Lease::acquire(&*shared.storage, &located.directory, id)?;
+        let mut notices = Vec::new();
+        // Only now is the log certain to stay as it is; a session moved or removed before the lock was taken is absent.
+        let log = StoredLog::open(shared, located, id, OpenHow::Append)?;
+        let named = |error: Error| error.with_path(log.path()).with_session_id(id);
+        let end = read_to_end(&log, cancel).map_err(named)?;
+        check_lineage(&log.header, &end).map_err(named)?;
+        if let Err(error) = lease.write_owner(&*shared.storage) {
+            notices.push(Notice::OwnerFile { reason: error.to_string() });
+        }
+        if let Some(torn) = &end.torn {
+            notices.push(Notice::TornTail {
+                keep_bytes: torn.keep_bytes,
+                cut_bytes: torn.cut_bytes,
+                cut_rows: torn.cut_rows,
+                recovered: torn.recovered.len() as u64,
+                reason: torn.reason.clone(),
+            });
+        }
+        let cut = end.inherited_marker.filter(|_| log.header.is_seeded).unwrap_or(0);
+        let file = LogFile {
+            file: Some(Arc::clone(&log.source.file)),
+            identity: log.metadata,
+            path: log.located.path.clone(),
+        };
+        let StoredLog { located, header, source, .. } = log;
+        let writer = Writer::opened(located, lease, file, source.header_end, end);
+        Ok(FileLog::writing(shared, header, writer, cut, notices))
+    }
+
+    /// The checks that come before all others (`format.md` 6.1); a forked child is turned away before any lock is waited for.
+    fn enter(&self, operation: &str) -> Result<()> {
+        self.shared.check_process()?;
+        if self.is_closing.load(Ordering::Acquire) {
+            return Err(self.closed(operation));
+        }
+        Ok(())
+    }
+
+    fn closed(&self, operation: &str) -> Error {
+        let message = format!("`{operation}` was called on a closed handle of session {}", self.id);
+        Error::new(Code::HandleClosed, message).with_session_id(&self.id)
+    }
+
+    /// The log as it is now, for a read handle; `None` while the session is pending.
+    fn current(&self, known: &Mutex<Option<StoredLog>>) -> Result<Option<StoredLog>> {
+        let before = lock(known).clone();
+        let now = match before {
+            Some(log) => log.refreshed(&self.shared, &self.id)?.ok_or_else(|| not_found(&self.id))?,
+            None if self.shared.pending(&self.id).is_some() => return Ok(None),
+            None => {
+                let located = self.shared.find(&self.id)?.ok_or_else(|| not_found(&self.id))?;
+                StoredLog::open(&self.shared, located, &self.id, OpenHow::Read)?
+            }
+        };
+        *lock(known) = Some(now.clone());
+        Ok(Some(now))
+    }
+
+    fn stable_reader(&self, log: StoredLog, range: EventRange, cancel: &CancelToken) -> Result<StableReader> {
+        StableReader::new(Arc::clone(&self.shared), &self.id, log, range, Arc::clone(&self.observed), cancel)
+    }
+
+    /// Runs a change under the writer's lock and shows its result to readers.
+    fn change<T>(
+        &self,
+        operation: &str,
+        cancel: &CancelToken,
+        change: impl FnOnce(&mut Writer, u64, &mut Vec<Notice>) -> Result<T>,
+    ) -> Result<T> {
+        self.enter(operation)?;
+        let Side::Write { writer, accepted, cut, is_materialized } = &self.side else {
+            cancel.check()?;
+            let message = format!("`{operation}` needs a write handle; this one of session {} only reads", self.id);
+            return Err(Error::new(Code::SessionReadOnly, message).with_session_id(&self.id));
+        };
+        let mut writer = lock(writer);
+        // Closed while this call waited for its turn.
+        if self.is_closing.load(Ordering::Acquire) {
+            return Err(self.closed(operation));
+        }
+        cancel.check()?;
+        let mut notices = Vec::new();
+        let outcome = change(&mut writer, *cut, &mut notices);
+        lock(&self.notices).append(&mut notices);
+        if writer.is_materialized() && !is_materialized.swap(true, Ordering::AcqRel) {
+            self.shared.no_longer_pending(&self.id);
+        }
+        if let Some(now) = writer.accepted() {
+            *lock(accepted) = Some(now);
+        }
+        outcome
+    }
+
+    fn check_batch(&self, writer: &Writer, cut: u64, batch: &[Event]) -> Result<()> {
+        for (index, event) in (0..).zip(batch) {
+            let expected = writer.next_seq() + index;
+            if event.seq() != expected {
+                let message = format!("event {index} of the batch has seq {}, the next is {expected}", event.seq());
+                return Err(Error::new(Code::InvalidArgument, message)
+                    .with_session_id(&self.id)
+                    .with_index(index)
+                    .with_expected(expected)
+                    .with_got(event.seq()));
+            }
+            if !event.ignorable() && !is_known_type(event.kind()) {
+                let message = format!("`{}` is not an event type this library knows", event.kind());
+                return Err(Error::new(Code::EventRefused, message)
+                    .with_rule("UNKNOWN_EVENT_TYPE")
+                    .with_event_type(event.kind())
+                    .with_session_id(&self.id)
+                    .with_index(index)
+                    .with_advice("readers would refuse the log: mark the row `\"ignorable\":true` or use a known type"));
+            }
+        }
+        check_seed(&self.header, cut, writer.next_seq(), batch)
+    }
+
+    fn close_once(&self) -> Result<()> {
+        if self.is_closing.swap(true, Ordering::AcqRel) {
+            return Ok(());
+        }
+        let Side::Write { writer, accepted, .. } = &self.side else { return Ok(()) };
+        let released = lock(writer).release(&self.shared, &self.header);
+        *lock(accepted) = None;
+        self.shared.release_claim(&self.id);
+        released
+    }
+}
+
+fn read_to_end(log: &StoredLog, cancel: &CancelToken) -> Result<LogEnd> {
+    let mut reader = LogReader::from_start(log.source.clone(), cancel.clone());
+    while reader.next_event()?.is_some() {}
+    match reader.end() {
+        Some(end) => Ok(end.clone()),
+        None => Err(Error::new(Code::Internal, "a reader stopped before the end of the log")),
+    }
+}
+
+impl SessionLog for FileLog {
+    fn id(&self) -> &str {
+        &self.id
+    }
+
+    fn header(&self) -> &SessionHeader {
+        &self.header
+    }
+
+    fn access(&self) -> Access {
+        match self.side {
+            Side::Read { .. } => Access::Read,
+            Side::Write { .. } => Access::Write,
+        }
+    }
+
+    fn inherited_event_count(&self, cancel: &CancelToken) -> Result<u64> {
+        self.enter("inherited_event_count")?;
+        match &self.side {
+            Side::Write { cut, .. } => Ok(*cut),
+            Side::Read { .. } if !self.header.is_seeded => Ok(0),
+            Side::Read { .. } => Ok(self.check(cancel)?.inherited_marker.unwrap_or(0)),
+        }
+    }
+
+    fn events(&self, range: EventRange, cancel: &CancelToken) -> Result<Events> {
+        self.enter("events")?;
+        cancel.check()?;
+        match &self.side {
+            Side::Read { log } => match self.current(log)? {
+                None => Ok(Events::from_fn(|| Ok(None))),
+                Some(log) => {
+                    let mut reader = self.stable_reader(log, range, cancel)?;
+                    Ok(Events::from_fn(move || reader.next_event()))
+                }
+            },
+            Side::Write { accepted, .. } => {
+                let Some(accepted) = lock(accepted).clone() else { return Ok(Events::from_fn(|| Ok(None))) };
+                let mut reader = AcceptedReader::new(accepted, &self.shared, &self.id, range, cancel)?;
+                Ok(Events::from_fn(move || reader.next_event()))
+            }
+        }
+    }
+
+    fn read(&self, offset: u64, length: u64, cancel: &CancelToken) -> Result<EventSlice> {
+        let events = self.events(EventRange::window(offset, length), cancel)?.collect::<Result<Vec<_>>>()?;
+        let is_detached = match &self.side {
+            Side::Read { log } => lock(log).is_none(),
+            Side::Write { is_materialized, .. } => !is_materialized.load(Ordering::Acquire),
+        };
+        let event_state = if is_detached { EventState::Detached } else { EventState::SharedFrozen };
+        Ok(EventSlice { event_state, events })
+    }
+
+    fn check(&self, cancel: &CancelToken) -> Result<LogEnd> {
+        self.enter("check")?;
+        cancel.check()?;
+        let log = match &self.side {
+            Side::Read { log } => self.current(log)?,
+            Side::Write { is_materialized, .. } if !is_materialized.load(Ordering::Acquire) => None,
+            Side::Write { .. } => {
+                let located = self.shared.find(&self.id)?.ok_or_else(|| not_found(&self.id))?;
+                Some(StoredLog::open(&self.shared, located, &self.id, OpenHow::Read)?)
+            }
+        };
+        let Some(log) = log else {
+            return Ok(LogEnd { event_count: 0, inherited_marker: None, file_bytes: 0, torn: None, frames: 0 });
+        };
+        let mut reader = self.stable_reader(log, EventRange::ALL, cancel)?;
+        while reader.next_event()?.is_some() {}
+        reader.end().cloned().ok_or_else(|| Error::new(Code::Internal, "a reader stopped before the end of the log"))
+    }
+
+    fn event_count(&self, cancel: &CancelToken) -> Result<u64> {
+        self.enter("event_count")?;
+        match &self.side {
+            Side::Write { accepted, .. } => Ok(lock(accepted).as_ref().map_or(0, |accepted| accepted.event_count)),
+            Side::Read { log } => {
+                let Some(log) = self.current(log)? else { return Ok(0) };
+                let mut reader = self.stable_reader(log, EventRange::newest(1), cancel)?;
+                while reader.next_event()?.is_some() {}
+                Ok(reader.end().map_or(0, |end| end.event_count))
+            }
+        }
+    }
+
+    fn append(&self, batch: &[Event], cancel: &CancelToken) -> Result<()> {
+        self.change("append", cancel, |writer, cut, notices| {
+            if batch.is_empty() {
+                return Ok(());
+            }
+            self.check_batch(writer, cut, batch)?;
+            writer.append(&self.shared, &self.header, batch, notices)
+        })
+    }
+
+    fn flush(&self, cancel: &CancelToken) -> Result<()> {
+        self.change("flush", cancel, |writer, cut, notices| {
+            if !writer.is_materialized() {
+                check_seed(&self.header, cut, writer.next_seq(), &[])?;
+            }
+            writer.flush(&self.shared, &self.header, notices)
+        })
+    }
+
+    fn close(&self) -> Result<()> {
+        self.shared.check_process()?;
+        self.close_once()
+    }
+
+    fn notices(&self) -> Vec<Notice> {
+        lock(&self.notices).clone()
+    }
+}
+
+impl fmt::Debug for FileLog {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("FileLog").field("id", &self.id).field("access", &self.access()).finish_non_exhaustive()
+    }
+}
+
+impl Drop for FileLog {
+    fn drop(&mut self) {
+        if self.shared.is_forked() {
+            // The parent still owns the session. Its descriptor stays open there, so dropping this copy releases nothing.
+            if let Side::Write { writer, .. } = &mut self.side {
+                writer.get_mut().unwrap_or_else(PoisonError::into_inner).abandon();
+            }
+            return;
+        }
+        // Everything appended is on the disk already; what fails here is the release of the note, which nobody trusts.
+        let _ = self.close_once();
+    }
+}

@@ -1,0 +1,143 @@
+//! The first bytes of a session (`format.md` 6.4): folders, a staging file, and one link that makes it exist.
+//!
+//! A crash at any point leaves either no session or a whole one: the log gets its name only after its bytes are on the disk.
+
+use super::Shared;
+use super::lease::Lease;
+use super::locate::{self, Located};
+use super::writer::{LogFile, write_all};
+use crate::error::{Code, Error, Result};
+use crate::format::header::{FORMAT_VERSION, SessionHeader};
+use crate::format::names::{self, Encoding};
+use crate::storage::OpenHow;
+use std::fmt::Write as _;
+use std::io;
+use std::path::{Path, PathBuf};
+
+/// Random bytes in the name of a staging file: 12 hexadecimal digits (`format.md` 1.5).
+const STAGING_RANDOM_BYTES: usize = 6;
+
+/// Where a session with this header is stored.
+pub(super) fn place_of(shared: &Shared, header: &SessionHeader, encoding: Encoding) -> Result<Located> {
+    let name = |result: Result<String, names::NameFault>| {
+        result.map_err(|fault| Error::new(Code::InvalidArgument, format!("the header cannot name a folder: {fault}")))
+    };
+    let project = name(names::project_directory(header.cwd.as_deref()))?;
+    let session = name(names::session_directory(&header.id))?;
+    let directory = shared.root.join(project).join(session);
+    let version = u64::from(FORMAT_VERSION);
+    let path = directory.join(names::generation_file_name(version, encoding));
+    Ok(Located { directory, path, version, encoding })
+}
+
+/// Makes the root (with parents), the project and the session folder, each on the disk before the next.
+pub(super) fn make_directories(shared: &Shared, directory: &Path) -> Result<()> {
+    let project = directory.parent().unwrap_or(&shared.root);
+    let mut chain: Vec<&Path> = vec![directory, project, &shared.root];
+    let mut above = shared.root.parent();
+    while let Some(parent) = above {
+        match shared.storage.metadata(parent) {
+            Ok(_) => break,
+            Err(error) if error.kind() == io::ErrorKind::NotFound => chain.push(parent),
+            Err(error) => return Err(Error::io("look at a folder above the root", &error).with_path(parent)),
+        }
+        above = parent.parent();
+    }
+    for folder in chain.into_iter().rev() {
+        match shared.storage.create_directory(folder) {
+            Err(error) if error.kind() != io::ErrorKind::AlreadyExists => {
+                return Err(Error::io("make a folder", &error).with_path(folder));
+            }
+            _ => {}
+        }
+        // Done whether or not the folder was new: the one who made it may have crashed before this.
+        if let Some(parent) = folder.parent() {
+            let synced = shared.storage.sync_directory(parent);
+            synced.map_err(|error| Error::io("sync a folder", &error).with_path(parent))?;
+        }
+    }
+    Ok(())
+}
+
+/// Fails if the session folder holds a generation, of either encoding.
+pub(super) fn check_vacant(shared: &Shared, place: &Located, id: &str) -> Result<()> {
+    let entries = shared.storage.read_directory(&place.directory);
+    let entries =
+        entries.map_err(|error| Error::io("read the session folder", &error).with_path(&place.directory))?;
+    match locate::select(&place.directory, &entries)? {
+        None => Ok(()),
+        Some(there) => {
+            let message = format!("another writer stored session {id} first");
+            Err(Error::new(Code::SessionAlreadyExists, message).with_session_id(id).with_path(there.path))
+        }
+    }
+}
+
+/// Publishes `bytes` as the log at `place`. The caller holds the lease.
+///
+/// # Errors
+/// `SESSION_ALREADY_EXISTS`, `IO`. On error the log does not exist, with one exception that the returned flag of [`Published`] tells.
+pub(super) fn publish(shared: &Shared, place: &Located, _lease: &Lease, bytes: &[u8]) -> Result<Published> {
+    let storage = &*shared.storage;
+    let staging = staging_path(shared, &place.path)?;
+    let failed = |doing: &str, error: &io::Error| Error::io(doing, error).with_path(&staging);
+    let file =
+        storage.open(&staging, OpenHow::CreateNew).map_err(|error| failed("make the staging file", &error))?;
+    let staged = (|| {
+        write_all(&*file, bytes).map_err(|error| failed("write the staging file", &error))?;
+        file.sync().map_err(|error| failed("sync the staging file", &error))?;
+        file.metadata().map_err(|error| failed("look at the staging file", &error))
+    })();
+    let linked = staged.and_then(|metadata| {
+        // Not a rename: that would silently replace a log that appeared meanwhile.
+        storage.hard_link(&staging, &place.path).map_err(|error| link_error(&error, &place.path))?;
+        Ok(metadata)
+    });
+    let identity = match linked {
+        Ok(identity) => identity,
+        Err(error) => {
+            // Inert if it stays; nothing more can be done about it here.
+            let _ = storage.remove_file(&staging);
+            return Err(error);
+        }
+    };
+    let synced = storage.sync_directory(&place.directory);
+    let _ = storage.remove_file(&staging);
+    Ok(Published {
+        log: LogFile { file: Some(file), identity, path: place.path.clone() },
+        sync_error: synced.err().map(|error| Error::io("sync the session folder", &error).with_path(&place.directory)),
+    })
+}
+
+/// A log that has its name.
+#[derive(Debug)]
+pub(super) struct Published {
+    pub(super) log: LogFile,
+    /// Set if the name may not survive a crash yet.
+    pub(super) sync_error: Option<Error>,
+}
+
+fn link_error(error: &io::Error, path: &Path) -> Error {
+    let new = Error::io("give the log its name", error).with_path(path);
+    match error.kind() {
+        io::ErrorKind::AlreadyExists => {
+            Error::new(Code::SessionAlreadyExists, "another writer stored this session first").with_path(path)
+        }
+        io::ErrorKind::Unsupported | io::ErrorKind::PermissionDenied => {
+            new.with_advice("the file system of the root must support hard links; choose another one for the root")
+        }
+        _ => new,
+    }
+}
+
+fn staging_path(shared: &Shared, log: &Path) -> Result<PathBuf> {
+    let mut random = [0; STAGING_RANDOM_BYTES];
+    shared.storage.fill_random(&mut random).map_err(|error| Error::io("get random bytes", &error))?;
+    let mut name = log.file_name().unwrap_or_default().to_string_lossy().into_owned();
+    name.push('.');
+    for byte in random {
+        let _ = write!(name, "{byte:02x}");
+    }
+    name.push_str(".tmp");
+    Ok(log.with_file_name(name))
+}

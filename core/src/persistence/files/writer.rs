@@ -1,0 +1,515 @@
+//! Appends (`format.md` 6.5, `design.md` 5): one frame and one sync each; roll-back, repair of a torn tail, failed syncs, ownership.
+//!
+//! Invariant: bytes before `length` are accepted and on the disk. Bytes after it are ours to cut, as far as `excess` says: a torn tail
+//! found at opening, or what a failed write left. Anything else after `length` is somebody else's, and stops this writer for good.
+
+use super::lease::Lease;
+use super::locate::Located;
+use super::publication::{self, Published};
+use super::Shared;
+use crate::error::{Code, Error, Result};
+use crate::event::Event;
+use crate::event::row::is_inherited_marker;
+use crate::format::frames::FrameEncoder;
+use crate::format::header::{self, SessionHeader};
+use crate::format::names::Encoding;
+use crate::format::reader::TornTail;
+use crate::persistence::contract::Notice;
+use crate::storage::{FileMetadata, OpenHow, Storage, StorageFile};
+use std::io;
+use std::path::PathBuf;
+use std::sync::Arc;
+
+/// Bytes copied at a time when a tail is saved.
+const COPY_PIECE_BYTES: usize = 1 << 20;
+
+/// Names tried for a saved tail before giving up.
+const SAVED_NAMES_MAX: u32 = 10_000;
+
+/// The log file as the writer knows it.
+#[derive(Debug)]
+pub(super) struct LogFile {
+    /// Dropped after a failed sync: what such a descriptor says afterwards cannot be trusted.
+    pub(super) file: Option<Arc<dyn StorageFile>>,
+    pub(super) identity: FileMetadata,
+    pub(super) path: PathBuf,
+}
+
+/// What may stand after the accepted bytes.
+#[derive(Debug)]
+enum Excess {
+    /// Nothing.
+    None,
+    /// A torn tail, found at opening and not cut yet.
+    Torn { tail: TornTail, saved: Option<PathBuf>, is_cut: bool },
+    /// Up to so many bytes of a write that failed and could not be rolled back.
+    Failed { bytes_max: u64 },
+}
+
+/// The writing side of one log.
+#[derive(Debug)]
+pub(super) struct Writer {
+    place: Located,
+    lease: Option<Lease>,
+    /// `None` until the session is materialized.
+    log: Option<LogFile>,
+    length: u64,
+    header_end: u64,
+    next_seq: u64,
+    excess: Excess,
+    /// The log has its name, but the folder could not be synced yet.
+    is_name_unsynced: bool,
+    encoder: FrameEncoder,
+    text: String,
+    bytes: Vec<u8>,
+}
+
+/// Where the accepted rows stand, for readers of the same handle.
+#[derive(Clone, Debug)]
+pub(super) struct Accepted {
+    pub(super) path: PathBuf,
+    pub(super) file: Arc<dyn StorageFile>,
+    pub(super) encoding: Encoding,
+    pub(super) header_end: u64,
+    pub(super) end: u64,
+    pub(super) event_count: u64,
+    /// Events that are accepted and not (or no longer) in the file: recovered ones, before the first append.
+    pub(super) beyond: Vec<Event>,
+}
+
+/// Writes all of `bytes` at the end.
+pub(super) fn write_all(file: &dyn StorageFile, mut bytes: &[u8]) -> io::Result<()> {
+    while !bytes.is_empty() {
+        match file.append(bytes) {
+            Ok(0) => return Err(io::ErrorKind::WriteZero.into()),
+            Ok(written) => bytes = bytes.get(written..).unwrap_or_default(),
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+            Err(error) => return Err(error),
+        }
+    }
+    Ok(())
+}
+
+impl Writer {
+    /// Of a session that is not on the disk yet.
+    pub(super) fn created(place: Located) -> Writer {
+        Writer {
+            place,
+            lease: None,
+            log: None,
+            length: 0,
+            header_end: 0,
+            next_seq: 0,
+            excess: Excess::None,
+            is_name_unsynced: false,
+            encoder: FrameEncoder::new(),
+            text: String::new(),
+            bytes: Vec::new(),
+        }
+    }
+
+    /// Of a stored session that was read to its end.
+    pub(super) fn opened(
+        place: Located,
+        lease: Lease,
+        log: LogFile,
+        header_end: u64,
+        end: crate::format::reader::LogEnd,
+    ) -> Writer {
+        let length = end.keep_bytes();
+        let next_seq = end.event_count;
+        let excess = match end.torn {
+            Some(tail) => Excess::Torn { tail, saved: None, is_cut: false },
+            None => Excess::None,
+        };
+        Writer {
+            lease: Some(lease),
+            log: Some(log),
+            length,
+            header_end,
+            next_seq,
+            excess,
+            ..Writer::created(place)
+        }
+    }
+
+    pub(super) fn next_seq(&self) -> u64 {
+        self.next_seq
+    }
+
+    pub(super) fn is_materialized(&self) -> bool {
+        self.log.is_some()
+    }
+
+    /// What readers of this handle may see; `None` before materialization and after a descriptor was dropped.
+    pub(super) fn accepted(&self) -> Option<Accepted> {
+        let file = Arc::clone(self.log.as_ref()?.file.as_ref()?);
+        let beyond = match &self.excess {
+            Excess::Torn { tail, .. } => tail.recovered.clone(),
+            _ => Vec::new(),
+        };
+        Some(Accepted {
+            path: self.place.path.clone(),
+            file,
+            encoding: self.place.encoding,
+            header_end: self.header_end,
+            end: self.length,
+            event_count: self.next_seq,
+            beyond,
+        })
+    }
+
+    /// Appends a batch that was checked; `header` is needed for a first write.
+    pub(super) fn append(
+        &mut self,
+        shared: &Shared,
+        header: &SessionHeader,
+        batch: &[Event],
+        notices: &mut Vec<Notice>,
+    ) -> Result<()> {
+        if !self.is_materialized() {
+            return self.materialize(shared, header, batch, notices);
+        }
+        self.prepare(shared, header, notices)?;
+        self.write_batch(shared, batch)?;
+        self.next_seq += batch.len() as u64;
+        Ok(())
+    }
+
+    /// Makes sure that the session exists and that nothing of a failed write is left.
+    pub(super) fn flush(
+        &mut self,
+        shared: &Shared,
+        header: &SessionHeader,
+        notices: &mut Vec<Notice>,
+    ) -> Result<()> {
+        if !self.is_materialized() {
+            return self.materialize(shared, header, &[], notices);
+        }
+        // A torn tail is cut by an append only: until then reading, flushing and closing leave the bytes alone.
+        let has_debt = self.is_name_unsynced || matches!(self.excess, Excess::Failed { .. });
+        if has_debt { self.prepare(shared, header, notices) } else { Ok(()) }
+    }
+
+    /// Gives up ownership. What a failed write left is cut first, if it can be.
+    pub(super) fn release(&mut self, shared: &Shared, header: &SessionHeader) -> Result<()> {
+        let settled = match self.excess {
+            Excess::Failed { .. } => self.prepare(shared, header, &mut Vec::new()),
+            _ => Ok(()),
+        };
+        if let Some(lease) = self.lease.take() {
+            // The note is informative: nobody trusts it once its process is gone or the lock is free.
+            let _ = lease.remove_owner(&*shared.storage);
+        }
+        if let Some(log) = &mut self.log {
+            log.file = None;
+        }
+        settled
+    }
+
+    /// Gives the lease away without a trace: in a forked child, whose parent still owns the session.
+    pub(super) fn abandon(&mut self) {
+        self.lease = None;
+    }
+
+    fn lease(&mut self, shared: &Shared, id: &str, notices: &mut Vec<Notice>) -> Result<()> {
+        if self.lease.is_none() {
+            let lease = Lease::acquire(&*shared.storage, &self.place.directory, id)?;
+            if let Err(error) = lease.write_owner(&*shared.storage) {
+                notices.push(Notice::OwnerFile { reason: error.to_string() });
+            }
+            self.lease = Some(lease);
+        }
+        Ok(())
+    }
+
+    fn materialize(
+        &mut self,
+        shared: &Shared,
+        header: &SessionHeader,
+        batch: &[Event],
+        notices: &mut Vec<Notice>,
+    ) -> Result<()> {
+        let located = |error: Error| error.with_session_id(&header.id);
+        publication::make_directories(shared, &self.place.directory).map_err(located)?;
+        self.lease(shared, &header.id, notices)?;
+        publication::check_vacant(shared, &self.place, &header.id).map_err(located)?;
+        self.bytes.clear();
+        self.encode_text(&(header::encode_line(header) + "\n"))?;
+        let header_end = self.bytes.len() as u64;
+        self.encode_batch(batch)?;
+        let Some(lease) = &self.lease else {
+            return Err(Error::new(Code::Internal, "the lease vanished between taking it and writing"));
+        };
+        let published = publication::publish(shared, &self.place, lease, &self.bytes).map_err(located)?;
+        let Published { log, sync_error } = published;
+        self.log = Some(log);
+        self.header_end = header_end;
+        match sync_error {
+            None => {
+                self.length = self.bytes.len() as u64;
+                self.next_seq = batch.len() as u64;
+                Ok(())
+            }
+            Some(error) => {
+                // The session is there, but its name is not certain to stay: nothing of the batch is accepted.
+                self.length = header_end;
+                self.excess = Excess::Failed { bytes_max: self.bytes.len() as u64 - header_end };
+                self.is_name_unsynced = true;
+                Err(located(error))
+            }
+        }
+    }
+
+    /// Everything that must be true before bytes are added: ownership, no debt, no torn tail.
+    fn prepare(&mut self, shared: &Shared, header: &SessionHeader, notices: &mut Vec<Notice>) -> Result<()> {
+        let id = &header.id;
+        self.check_ownership(shared, id)?;
+        if self.is_name_unsynced {
+            let synced = shared.storage.sync_directory(&self.place.directory);
+            synced.map_err(|error| self.io("sync the session folder", &error, id))?;
+            self.is_name_unsynced = false;
+        }
+        match &self.excess {
+            Excess::None => Ok(()),
+            Excess::Failed { .. } => {
+                self.cut(shared).map_err(|error| self.io("cut what a failed write left", &error, id))?;
+                self.excess = Excess::None;
+                Ok(())
+            }
+            Excess::Torn { .. } => self.repair(shared, id, notices),
+        }
+    }
+
+    fn io(&self, doing: &str, error: &io::Error, id: &str) -> Error {
+        Error::io(doing, error).with_path(&self.place.path).with_session_id(id)
+    }
+
+    /// `design.md` 5, Stale appends: lock, file and length are what this writer left.
+    fn check_ownership(&mut self, shared: &Shared, id: &str) -> Result<()> {
+        let storage = &*shared.storage;
+        let lost = |what: &str| {
+            let message = format!("{what}, so session {id} is no longer this handle's");
+            Err(Error::new(Code::SessionOwnershipLost, message).with_session_id(id).with_path(&self.place.path))
+        };
+        match self.lease.as_ref().map(|lease| lease.is_held(storage)) {
+            Some(Ok(true)) => {}
+            Some(Err(error)) => return Err(self.io("look at the lock file", &error, id)),
+            Some(Ok(false)) | None => return lost("the lock file was removed or replaced"),
+        }
+        let there = match storage.metadata(&self.place.path) {
+            Ok(there) => there,
+            Err(error) if error.kind() == io::ErrorKind::NotFound => return lost("the log was removed"),
+            Err(error) => return Err(self.io("look at the log", &error, id)),
+        };
+        let Some(log) = &self.log else {
+            return Err(Error::new(Code::Internal, "a log without a file was asked for its owner"));
+        };
+        if !there.is_same_file(&log.identity) {
+            return lost("the log was replaced by another file");
+        }
+        let excess_max = match &self.excess {
+            Excess::None => 0,
+            Excess::Torn { is_cut: true, .. } => 0,
+            Excess::Torn { tail, .. } => tail.cut_bytes,
+            Excess::Failed { bytes_max } => *bytes_max,
+        };
+        if there.size < self.length || there.size > self.length + excess_max {
+            return lost("another program changed the length of the log");
+        }
+        Ok(())
+    }
+
+    /// The descriptor, opened again if it was dropped.
+    fn file(&mut self, storage: &dyn Storage) -> io::Result<Arc<dyn StorageFile>> {
+        let Some(log) = &mut self.log else { return Err(io::ErrorKind::NotFound.into()) };
+        if let Some(file) = &log.file {
+            return Ok(Arc::clone(file));
+        }
+        let file = storage.open(&log.path, OpenHow::Append)?;
+        log.file = Some(Arc::clone(&file));
+        Ok(file)
+    }
+
+    fn drop_descriptor(&mut self) {
+        if let Some(log) = &mut self.log {
+            log.file = None;
+        }
+    }
+
+    /// Cuts the file to the accepted length, on the disk.
+    fn cut(&mut self, shared: &Shared) -> io::Result<()> {
+        let file = self.file(&*shared.storage)?;
+        file.truncate(self.length)?;
+        file.sync().inspect_err(|_| self.drop_descriptor())
+    }
+
+    /// Adds one batch as one frame (or as rows, in a raw log) and returns when it is on the disk.
+    fn write_batch(&mut self, shared: &Shared, batch: &[Event]) -> Result<()> {
+        self.bytes.clear();
+        self.encode_batch(batch)?;
+        let file = self.file(&*shared.storage);
+        let file = file.map_err(|error| Error::io("open the log", &error).with_path(&self.place.path))?;
+        let written = write_all(&*file, &self.bytes).map_err(|error| ("write to the log", error, false));
+        let written =
+            written.and_then(|()| file.sync().map_err(|error| ("make the log durable", error, true)));
+        match written {
+            Ok(()) => {
+                self.length += self.bytes.len() as u64;
+                Ok(())
+            }
+            Err((doing, error, is_sync)) => {
+                if is_sync {
+                    self.drop_descriptor();
+                }
+                let error = Error::io(doing, &error).with_path(&self.place.path);
+                Err(self.roll_back(shared, error))
+            }
+        }
+    }
+
+    /// Takes back what a failed write left; reports the original failure, with that of the roll-back if there is one.
+    fn roll_back(&mut self, shared: &Shared, error: Error) -> Error {
+        let left = Excess::Failed { bytes_max: self.bytes.len() as u64 };
+        match self.cut(shared) {
+            Ok(()) => error,
+            Err(second) => {
+                // A torn tail that was cut is remembered with its recovered rows; its `is_cut` allows no excess.
+                match &mut self.excess {
+                    Excess::Torn { tail, is_cut, .. } => {
+                        *is_cut = false;
+                        tail.cut_bytes = self.bytes.len() as u64;
+                    }
+                    excess => *excess = left,
+                }
+                error.with_cause(Error::io("take back the failed write", &second).with_path(&self.place.path))
+            }
+        }
+    }
+
+    /// The first append after a torn tail (`format.md` 6.5, `design.md` 5): save, cut, put back what was recovered.
+    ///
+    /// Each step is remembered when it succeeded, so a repair that fails is taken up by the next append and nothing is done twice.
+    fn repair(&mut self, shared: &Shared, id: &str, notices: &mut Vec<Notice>) -> Result<()> {
+        let Excess::Torn { tail, saved, is_cut } = &self.excess else { return Ok(()) };
+        let (recovered, cut_rows) = (tail.recovered.clone(), tail.cut_rows);
+        if !is_cut {
+            if cut_rows > 0 && saved.is_none() {
+                let path = self.save_tail(shared).map_err(|error| error.with_session_id(id))?;
+                if let Excess::Torn { saved, .. } = &mut self.excess {
+                    *saved = Some(path);
+                }
+            }
+            self.cut(shared).map_err(|error| self.io("cut the torn tail", &error, id))?;
+            if let Excess::Torn { is_cut, .. } = &mut self.excess {
+                *is_cut = true;
+            }
+        }
+        let keep_bytes = self.length;
+        if !recovered.is_empty() {
+            self.write_batch(shared, &recovered).map_err(|error| error.with_session_id(id))?;
+        }
+        let saved = match std::mem::replace(&mut self.excess, Excess::None) {
+            Excess::Torn { saved, .. } => saved,
+            _ => None,
+        };
+        // Every row of the copy is in the log again: the copy has served.
+        let is_put_back = recovered.len() as u64 == cut_rows;
+        let saved = saved.filter(|path| !is_put_back || shared.storage.remove_file(path).is_err());
+        notices.push(Notice::TailCut { keep_bytes, saved });
+        Ok(())
+    }
+
+    /// Copies the bytes after the accepted length to a file of their own beside the log, on the disk.
+    fn save_tail(&mut self, shared: &Shared) -> Result<PathBuf> {
+        let storage = &*shared.storage;
+        let suffix = self.place.encoding.extension();
+        let failed = |error: &io::Error, path: &PathBuf| Error::io("save the torn tail", error).with_path(path);
+        let log = self.file(storage).map_err(|error| failed(&error, &self.place.path))?;
+        for number in 1..=SAVED_NAMES_MAX {
+            let path = self.place.directory.join(format!("session.cut-{}-{number}{suffix}", self.length));
+            let copy = match storage.open(&path, OpenHow::CreateNew) {
+                Ok(copy) => copy,
+                Err(error) if error.kind() == io::ErrorKind::AlreadyExists => continue,
+                Err(error) => return Err(failed(&error, &path)),
+            };
+            let copied = copy_from(&*log, self.length, &*copy)
+                .and_then(|()| copy.sync())
+                .and_then(|()| storage.sync_directory(&self.place.directory));
+            return match copied {
+                Ok(()) => Ok(path),
+                Err(error) => {
+                    let _ = storage.remove_file(&path);
+                    Err(failed(&error, &path))
+                }
+            };
+        }
+        let message = format!("{SAVED_NAMES_MAX} saved tails of this log exist already");
+        Err(Error::new(Code::SessionConflict, message)
+            .with_path(&self.place.directory)
+            .with_advice("look at the files `session.cut-…` in the session folder and move them away"))
+    }
+
+    fn encode_batch(&mut self, batch: &[Event]) -> Result<()> {
+        if batch.is_empty() {
+            return Ok(());
+        }
+        let mut text = std::mem::take(&mut self.text);
+        text.clear();
+        for event in batch {
+            text.push_str(event.row());
+            text.push('\n');
+        }
+        let encoded = self.encode_text(&text);
+        self.text = text;
+        encoded
+    }
+
+    fn encode_text(&mut self, text: &str) -> Result<()> {
+        match self.place.encoding {
+            Encoding::None => {
+                self.bytes.extend_from_slice(text.as_bytes());
+                Ok(())
+            }
+            Encoding::Zstd => self
+                .encoder
+                .encode(text.as_bytes(), &mut self.bytes)
+                .map_err(|fault| Error::new(Code::OutOfMemory, format!("the batch could not be compressed: {fault}"))),
+        }
+    }
+}
+
+fn copy_from(log: &dyn StorageFile, mut offset: u64, copy: &dyn StorageFile) -> io::Result<()> {
+    let mut piece = vec![0; COPY_PIECE_BYTES];
+    loop {
+        let read = log.read_at(&mut piece, offset)?;
+        if read == 0 {
+            return Ok(());
+        }
+        write_all(copy, piece.get(..read).unwrap_or_default())?;
+        offset += read as u64;
+    }
+}
+
+/// A seeded session must begin with its whole prefix and the marker at the cut; an unseeded one has no such marker (`format.md` 2.6).
+pub(super) fn check_seed(header: &SessionHeader, cut: u64, next_seq: u64, batch: &[Event]) -> Result<()> {
+    let marker = batch.iter().rev().find(|event| is_inherited_marker(event.kind(), event.data())).map(Event::seq);
+    let is_first = next_seq == 0;
+    match (header.is_seeded && is_first, marker) {
+        (true, Some(seq)) if seq == cut => Ok(()),
+        (true, _) => Err(Error::new(
+            Code::SessionRefused,
+            format!("a seeded session is stored with its {cut} inherited events and their end marker at seq {cut} in its first batch"),
+        )
+        .with_session_id(&header.id)
+        .with_expected(cut)),
+        (false, None) => Ok(()),
+        (false, Some(seq)) => Err(Error::new(
+            Code::EventRefused,
+            "an inherited `session/end-seed` marker here would change what the session inherited",
+        )
+        .with_session_id(&header.id)
+        .with_event_type("session/end-seed")
+        .with_seq(seq)),
+    }
+}
