@@ -220,21 +220,39 @@ pub(super) struct StringEnd {
 /// The end of the string whose opening quote is the byte before `at`.
 #[inline]
 pub(super) fn string_end(bytes: &[u8], at: usize) -> Result<StringEnd, JsonError> {
+    string_end_with(bytes, at, |_| {})
+}
+
+/// [`string_end`], showing the backslash of each escape, once that escape is known to be valid.
+#[inline]
+pub(super) fn string_end_with(
+    bytes: &[u8],
+    at: usize,
+    escape: impl FnMut(usize),
+) -> Result<StringEnd, JsonError> {
     let at = plain_run_end(bytes, at);
     if bytes.get(at) == Some(&b'"') {
         return Ok(StringEnd { quote: at, is_escaped: false });
     }
-    rest_of_string_end(bytes, at)
+    rest_of_string_end(bytes, at, escape)
 }
 
 /// The slow half of [`string_end`]: from the first byte that is not plain, and not the closing quote.
 #[inline(never)]
-fn rest_of_string_end(bytes: &[u8], mut at: usize) -> Result<StringEnd, JsonError> {
+fn rest_of_string_end(
+    bytes: &[u8],
+    mut at: usize,
+    mut escape: impl FnMut(usize),
+) -> Result<StringEnd, JsonError> {
     let mut is_escaped = false;
     loop {
         match bytes.get(at) {
             Some(b'"') => return Ok(StringEnd { quote: at, is_escaped }),
-            Some(b'\\') => at = escape_end(bytes, at)?,
+            Some(b'\\') => {
+                let end = escape_end(bytes, at)?;
+                escape(at);
+                at = end;
+            }
             Some(_) => return Err(JsonError::syntax(at, "a control character inside a string")),
             None => return Err(JsonError::syntax(at, "the text ends inside a string")),
         }
