@@ -103,12 +103,18 @@ struct Container<'a> {
     repeat_comma: Option<usize>,
     has_repeats: bool,
     /// Where each key is in `members`, once there are too many to look through.
-    index: Option<HashMap<Cow<'a, str>, usize>>,
+    index: Option<Box<KeyIndex<'a>>>,
     value_start: usize,
 }
 
 /// Keys of one object that are compared one by one; beyond, they are found by hash.
 const KEYS_COMPARED_MAX: usize = 16;
+
+/// Where in `members` the keys of one object are. Boxed where it is used: few objects have so many keys, and
+/// containers are pushed and popped all the time.
+struct KeyIndex<'a> {
+    places: HashMap<Cow<'a, str>, usize>,
+}
 
 /// A member of an open object: its key as printed, and the out range of its value.
 struct MemberMark<'a> {
@@ -142,8 +148,9 @@ impl<'a> Pass<'a> {
             at: 0,
             out: String::with_capacity(text.len()),
             copied: 0,
-            open: Vec::new(),
-            members: Vec::new(),
+            // Ordinary data never makes these grow.
+            open: Vec::with_capacity(8),
+            members: Vec::with_capacity(16),
             edits: Vec::new(),
             refused: Vec::new(),
         }
@@ -295,7 +302,7 @@ impl<'a> Pass<'a> {
         container.current = earlier.unwrap_or(self.members.len());
         if earlier.is_none() {
             if let Some(index) = &mut container.index {
-                index.insert(key.clone(), self.members.len());
+                index.places.insert(key.clone(), self.members.len());
             }
             self.members.push(MemberMark { key, start, end: start, last: None });
         }
@@ -356,6 +363,12 @@ impl<'a> Pass<'a> {
 
     fn number(&mut self) -> Result<(), JsonError> {
         let start = self.at;
+        if let Some(end) = scan::integer_end(self.bytes(), start)
+            && end - start <= number::DIGITS_KEPT_MAX
+        {
+            self.at = end;
+            return Ok(());
+        }
         let end = scan::scalar_end(self.bytes(), start)?;
         match number::stored_form(piece(self.text, start, end)) {
             number::StoredForm::AsWritten => {}
@@ -417,9 +430,10 @@ impl<'a> Container<'a> {
             return own.iter().position(|member| member.key == key).map(|place| self.members_start + place);
         }
         let index = self.index.get_or_insert_with(|| {
-            own.iter().zip(self.members_start..).map(|(member, place)| (member.key.clone(), place)).collect()
+            let places = own.iter().zip(self.members_start..);
+            Box::new(KeyIndex { places: places.map(|(member, place)| (member.key.clone(), place)).collect() })
         });
-        index.get(key).copied()
+        index.places.get(key).copied()
     }
 }
 

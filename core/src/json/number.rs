@@ -2,6 +2,9 @@
 
 use super::SAFE_INTEGER_MAX;
 
+/// How many plain digits always are a safe integer, and its shortest form.
+pub(super) const DIGITS_KEPT_MAX: usize = 15;
+
 /// The double a valid number text stands for, correctly rounded; infinite beyond the range.
 pub(super) fn double(text: &str) -> Option<f64> {
     // Every JSON number is a Rust float literal; the reverse does not hold (`inf`), but the text is checked.
@@ -11,8 +14,11 @@ pub(super) fn double(text: &str) -> Option<f64> {
 /// The integer a number text stands for, if it is a safe one and not negative zero.
 pub(super) fn safe_integer(text: &str) -> Option<i64> {
     let digits = text.strip_prefix('-').unwrap_or(text);
-    // Plain digits of nearly every number in a log; 15 of them never leave the safe range.
-    if digits.len() <= 15 && !digits.starts_with('0') && digits.bytes().all(|byte| byte.is_ascii_digit()) {
+    // Plain digits of nearly every number in a log.
+    if digits.len() <= DIGITS_KEPT_MAX
+        && !digits.starts_with('0')
+        && digits.bytes().all(|byte| byte.is_ascii_digit())
+    {
         return text.parse().ok();
     }
     let value = double(text)?;
@@ -36,7 +42,7 @@ pub(super) enum StoredForm {
 pub(super) fn stored_form(text: &str) -> StoredForm {
     let digits = text.strip_prefix('-').unwrap_or(text);
     let is_plain = digits.bytes().all(|byte| byte.is_ascii_digit());
-    if is_plain && digits.len() <= 15 && text != "-0" {
+    if is_plain && digits.len() <= DIGITS_KEPT_MAX && text != "-0" {
         return StoredForm::AsWritten;
     }
     let Some(value) = double(text) else { return StoredForm::AsWritten };

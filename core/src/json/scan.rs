@@ -158,6 +158,7 @@ fn value_end(bytes: &[u8], mut at: usize, depth: u32, depth_max: u32) -> Result<
     loop {
         match bytes.get(at) {
             Some(b'"') => at = string_end(bytes, at + 1)?.quote + 1,
+            Some(b'0'..=b'9') => at = unsigned_end(bytes, at)?,
             Some(b'{') => {
                 if open.depth >= inner_max {
                     return Err(JsonError::too_deep(at, depth_max));
@@ -411,7 +412,29 @@ fn no_value(bytes: &[u8], at: usize) -> JsonError {
     JsonError::syntax(at, what)
 }
 
+/// The byte after the number that starts with a digit at `at`.
 #[inline]
+fn unsigned_end(bytes: &[u8], at: usize) -> Result<usize, JsonError> {
+    match integer_end(bytes, at) {
+        Some(end) => Ok(end),
+        None => number_end(bytes, at),
+    }
+}
+
+/// The byte after the digits that start at `start`, if they alone are a valid number: what nearly every
+/// number in a log is.
+#[inline]
+pub(super) fn integer_end(bytes: &[u8], start: usize) -> Option<usize> {
+    let mut at = start;
+    while let Some(b'0'..=b'9') = bytes.get(at) {
+        at += 1;
+    }
+    let is_more = matches!(bytes.get(at), Some(b'.' | b'e' | b'E'));
+    let has_leading_zero = bytes.get(start) == Some(&b'0') && at > start + 1;
+    if is_more || has_leading_zero || at == start { None } else { Some(at) }
+}
+
+#[inline(never)]
 fn number_end(bytes: &[u8], start: usize) -> Result<usize, JsonError> {
     let mut at = start + usize::from(bytes.get(start) == Some(&b'-'));
     if bytes.get(at) == Some(&b'0') {

@@ -8,7 +8,7 @@ use std::borrow::Cow;
 use super::error::JsonError;
 use super::number;
 use super::scan;
-use super::text::{decode_string, piece};
+use super::text::{decode_string, has_unpaired_surrogate, piece};
 
 /// What sort of value a JSON text is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -91,6 +91,12 @@ impl<'a> Json<'a> {
     #[must_use]
     pub fn as_str(&self) -> Option<Cow<'a, str>> {
         self.string_inside().map(decode_string)
+    }
+
+    /// Whether it is a string with an unpaired surrogate, for which [`as_str`](Self::as_str) shows U+FFFD.
+    #[must_use]
+    pub fn has_unpaired_surrogate(&self) -> bool {
+        self.string_inside().is_some_and(has_unpaired_surrogate)
     }
 
     /// What stands between the quotes of a string.
