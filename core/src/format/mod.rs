@@ -1,1 +1,3 @@
 //! The files: layout, names, header, rows and frames of format 4.
+
+pub mod header;
