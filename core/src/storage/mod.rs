@@ -125,8 +125,9 @@ pub trait StorageFile: Send + Sync + fmt::Debug {
     /// The system's own; what was written since the last success must then be counted as lost.
     fn sync(&self) -> io::Result<()>;
 
-    /// Takes the exclusive lock without waiting; `false` if another descriptor holds it. The lock goes when the
-    /// file is dropped, and only then.
+    /// Takes the exclusive lock without waiting; `false` if another descriptor holds it, of this process or of
+    /// another. Taking it again through the same file changes nothing. The lock goes when the file is dropped by
+    /// the process that took it, and only then: a forked child that drops its copy leaves the lock alone.
     ///
     /// # Errors
     /// The system's own.
