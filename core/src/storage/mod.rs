@@ -217,3 +217,11 @@ pub trait Storage: Send + Sync + fmt::Debug {
     /// The system's own.
     fn process(&self, id: u32) -> io::Result<Option<ProcessIdentity>>;
 }
+
+/// The refusal of a pipe, socket or device under a name where a file is wanted; the same from every storage.
+fn not_a_regular_file() -> io::Error {
+    io::Error::new(io::ErrorKind::InvalidInput, "not a regular file but a pipe, socket or device")
+}
+
+#[cfg(test)]
+mod laws;

@@ -17,7 +17,10 @@
 
 mod process;
 
-use super::{DirectoryEntry, FileKind, FileMetadata, OpenHow, ProcessIdentity, Storage, StorageFile};
+use super::{
+    DirectoryEntry, FileKind, FileMetadata, OpenHow, ProcessIdentity, Storage, StorageFile,
+    not_a_regular_file,
+};
 use rustix::fs::{FlockOperation, OFlags};
 use rustix::io::Errno;
 use std::fs::{self, DirBuilder, File, OpenOptions, Permissions};
@@ -242,11 +245,6 @@ fn open_existing(path: &Path, options: &mut OpenOptions, extra: OFlags) -> io::R
         FileKind::Directory => Err(Errno::ISDIR.into()),
         FileKind::Link | FileKind::Other => Err(not_a_regular_file()),
     }
-}
-
-/// The refusal of a pipe, socket or device.
-pub(super) fn not_a_regular_file() -> io::Error {
-    io::Error::new(ErrorKind::InvalidInput, "not a regular file but a pipe, socket or device")
 }
 
 /// Creates a file that nobody else has, with its mode.
