@@ -125,8 +125,9 @@ pub trait StorageFile: Send + Sync + fmt::Debug {
     /// The system's own; what was written since the last success must then be counted as lost.
     fn sync(&self) -> io::Result<()>;
 
-    /// Takes the exclusive lock without waiting; `false` if another descriptor holds it. The lock goes when the
-    /// file is dropped, and only then.
+    /// Takes the exclusive lock without waiting; `false` if another descriptor holds it, of this process or of
+    /// another. Taking it again through the same file changes nothing. The lock goes when the file is dropped by
+    /// the process that took it, and only then: a forked child that drops its copy leaves the lock alone.
     ///
     /// # Errors
     /// The system's own.
@@ -216,3 +217,11 @@ pub trait Storage: Send + Sync + fmt::Debug {
     /// The system's own.
     fn process(&self, id: u32) -> io::Result<Option<ProcessIdentity>>;
 }
+
+/// The refusal of a pipe, socket or device under a name where a file is wanted; the same from every storage.
+fn not_a_regular_file() -> io::Error {
+    io::Error::new(io::ErrorKind::InvalidInput, "not a regular file but a pipe, socket or device")
+}
+
+#[cfg(test)]
+mod laws;
