@@ -9,10 +9,10 @@
 
 mod cancel;
 pub mod error;
-pub mod event;
-pub mod format;
 pub mod json;
 pub mod storage;
+pub mod event;
+pub mod format;
 
 pub use cancel::CancelToken;
 pub use error::{Code, Error, Result};
