@@ -6,8 +6,9 @@ use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use dsh_session_core::format::frames::{
-    DecodeFault, Decoded, FRAME_MAGIC, FileWindow, FrameDecoder, FrameEncoder, FrameFault, FrameInfo, FrameStep,
-    FrameStream, ReadAt, TailFrames, ends_in_zeros, frame_start_near, last_frames_start, scan_frame, scan_frames,
+    DecodeFault, Decoded, FRAME_MAGIC, FileWindow, FrameDecoder, FrameEncoder, FrameFault, FrameInfo,
+    FrameStep, FrameStream, ReadAt, TailFrames, ends_in_zeros, frame_start_near, last_frames_start,
+    scan_frame, scan_frames,
 };
 use proptest::prelude::*;
 use serde_json::{Value, json};
@@ -48,7 +49,11 @@ fn raw_frame(text: &[u8], block_bytes: usize, has_checksum: bool) -> Vec<u8> {
     frame
 }
 
-fn decode_whole(file: &[u8], info: &FrameInfo, text_bytes_max: usize) -> Result<Option<Vec<u8>>, DecodeFault> {
+fn decode_whole(
+    file: &[u8],
+    info: &FrameInfo,
+    text_bytes_max: usize,
+) -> Result<Option<Vec<u8>>, DecodeFault> {
     let mut text = b"kept".to_vec();
     let frame = &file[info.start as usize..info.end as usize];
     match FrameDecoder::new().decode(frame, info, &mut text, text_bytes_max) {
@@ -63,7 +68,13 @@ fn decode_whole(file: &[u8], info: &FrameInfo, text_bytes_max: usize) -> Result<
     }
 }
 
-fn decode_streaming(file: &[u8], start: u64, end: u64, is_torn: bool, piece: usize) -> Result<Vec<u8>, DecodeFault> {
+fn decode_streaming(
+    file: &[u8],
+    start: u64,
+    end: u64,
+    is_torn: bool,
+    piece: usize,
+) -> Result<Vec<u8>, DecodeFault> {
     let mut stream = FrameStream::new(&file, start, end, is_torn);
     let mut text = Vec::new();
     let length = stream.check().unwrap()?;
@@ -181,7 +192,8 @@ fn a_block_that_is_larger_than_its_frame_allows_is_damage_on_both_paths() {
 
 #[test]
 fn zero_bytes_at_the_end_are_told() {
-    for (bytes, expected) in [(&b"ab\0\0\0\0"[..], true), (b"ab\0\0\0", false), (b"\0\0\0\0", true), (b"\0\0\0", false)]
+    for (bytes, expected) in
+        [(&b"ab\0\0\0\0"[..], true), (b"ab\0\0\0", false), (b"\0\0\0\0", true), (b"\0\0\0", false)]
     {
         assert_eq!(ends_in_zeros(&bytes, bytes.len() as u64).unwrap(), expected, "{bytes:?}");
     }

@@ -4,7 +4,8 @@ use std::collections::BTreeSet;
 use std::path::Path;
 
 use dsh_session_core::format::names::{
-    self, Encoding, GENERATION_VERSION_MAX, GenerationStatus, NameFault, PROJECT_KEY_CHARACTERS_MAX, Selection,
+    self, Encoding, GENERATION_VERSION_MAX, GenerationStatus, NameFault, PROJECT_KEY_CHARACTERS_MAX,
+    Selection,
 };
 use dsh_session_core::format::source_ranges::{self, RangeFault};
 use proptest::prelude::*;
@@ -24,7 +25,12 @@ fn project_directories_match_the_vectors() {
     for case in cases(&vectors("format-project-keys.json")) {
         let units: Vec<u16> = match case["input"].as_str() {
             Some(text) => text.encode_utf16().collect(),
-            None => case["input_utf16"].as_array().unwrap().iter().map(|unit| unit.as_u64().unwrap() as u16).collect(),
+            None => case["input_utf16"]
+                .as_array()
+                .unwrap()
+                .iter()
+                .map(|unit| unit.as_u64().unwrap() as u16)
+                .collect(),
         };
         let name = names::project_directory_from_units(&units);
         if let Some(text) = case["input"].as_str() {
@@ -102,7 +108,9 @@ fn selection_matches_the_vectors() {
         let expected = &case["expect"];
         match names::select(entries, encoding) {
             Selection::Absent => assert_eq!(expected["result"], "absent", "{case}"),
-            Selection::EncodingConflict { .. } => assert_eq!(expected["result"], "encoding-mismatch", "{case}"),
+            Selection::EncodingConflict { .. } => {
+                assert_eq!(expected["result"], "encoding-mismatch", "{case}")
+            }
             Selection::Selected { version, status } => {
                 let word = match status {
                     GenerationStatus::Current => "current",
@@ -121,7 +129,8 @@ fn selection_matches_the_vectors() {
 fn staging_cut_and_lock_files_are_no_generations() {
     let staged = names::materialization_staging_name(4, Encoding::Zstd, [0x9c, 0x0d, 0xe1, 0xf2, 0xa3, 0xb4]);
     assert_eq!(staged, "session.v4.jsonl.zstd.9c0de1f2a3b4.tmp");
-    let migration = names::migration_staging_name(Encoding::None, [0, 0x11, 0x22, 0x33, 0x44, 0x55, 0x66, 0x77]);
+    let migration =
+        names::migration_staging_name(Encoding::None, [0, 0x11, 0x22, 0x33, 0x44, 0x55, 0x66, 0x77]);
     assert_eq!(migration, "session.migration.0011223344556677.jsonl.tmp");
     let cut = names::cut_file_name(1234, 2, Encoding::Zstd);
     assert_eq!(cut, "session.cut-1234-2.jsonl.zstd");
