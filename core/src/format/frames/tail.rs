@@ -80,7 +80,7 @@ pub fn last_frames_start(
     scan_keeping_tail(&mut search.walk_window, floor, wanted_bytes)
 }
 
-/// The first frame start at or after `position` that is confirmed by [`CHAIN_MIN`] frames in a row, or by all there
+/// The first frame start at or after `position` that is confirmed by four frames in a row, or by all there
 /// are to the end of the file; `None` if no complete frame begins there.
 ///
 /// For searching by seq: frames carry their own, so halving the range between `floor` and `end` needs no index. See
