@@ -1,3 +1,6 @@
 //! The files: layout, names, header, rows and frames of format 4.
 
-pub mod header;
+pub mod frames;
+pub mod names;
+pub mod source_ranges;
+pub(crate) mod window;
