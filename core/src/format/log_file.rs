@@ -84,7 +84,7 @@ fn raw_header_line(file: &Arc<dyn StorageFile>, end: u64, limits: &ReadLimits) -
 }
 
 fn framed_header_line(file: &Arc<dyn StorageFile>, end: u64, limits: &ReadLimits) -> Result<(Vec<u8>, u64)> {
-    let mut window = FileWindow::with_piece(Arc::clone(file), end, HEADER_PIECE_BYTES);
+    let mut window = FileWindow::with_first_piece(Arc::clone(file), end, HEADER_PIECE_BYTES);
     let frame = match scan_frame(&mut window, 0).map_err(|error| io_error(&error))? {
         FrameStep::Complete(frame) => frame,
         FrameStep::End => return Err(header_corrupt("the file is empty")),

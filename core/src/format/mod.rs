@@ -1,6 +1,25 @@
-//! The files: layout, names, header, rows and frames of format 4.
+//! The files of format 4: layout, names, header, rows and frames, and one pass over a log (`format.md`).
+//!
+//! | File | Holds |
+//! | --- | --- |
+//! | `names` | folder and file names, and which generation counts |
+//! | `header` | the first line |
+//! | `frames`, `window` | compressed frames: found without decoding, decoded, encoded |
+//! | `piece`, `group` | text cut into rows, on several threads where it pays |
+//! | `order` | which rows are part of the log: the place of admission, relationships and vocabulary |
+//! | `reader` | one pass over a log, in bounded memory |
+//! | `seek` | the newest events, and a window around a seq, without reading the rest |
+//! | `log_file` | from an open file to a log that can be read |
 
 pub mod frames;
+mod group;
+pub mod header;
+pub(crate) mod log_file;
 pub mod names;
-pub mod source_ranges;
+pub(crate) mod order;
+pub(crate) mod piece;
+pub mod reader;
+pub(crate) mod seek;
 pub(crate) mod window;
+
+pub use seek::EventRange;

@@ -82,8 +82,8 @@ fn read_at_least(source: &dyn ReadAt, buffer: &mut [u8], offset: u64, wanted: us
 ///
 /// `end` is fixed when the window is made, so that a reader sees one length of a file that another process is
 /// extending.
-pub struct FileWindow<'a> {
-    source: &'a dyn ReadAt,
+pub struct FileWindow<S> {
+    source: S,
     end: u64,
     /// Only `buffer[..filled]` is meaningful; the rest is kept so that it is not zeroed again for each read.
     buffer: Vec<u8>,
@@ -95,10 +95,16 @@ pub struct FileWindow<'a> {
     next_piece_bytes: usize,
 }
 
-impl<'a> FileWindow<'a> {
+impl<S: ReadAt> FileWindow<S> {
     /// A window over the bytes of `source` before `end`; nothing is read yet.
     #[must_use]
-    pub fn new(source: &'a dyn ReadAt, end: u64) -> Self {
+    pub fn new(source: S, end: u64) -> Self {
+        FileWindow::with_first_piece(source, end, READ_PIECE_BYTES)
+    }
+
+    /// As [`new`](Self::new), where little is wanted: the first read takes `piece_bytes`, later ones grow from there.
+    #[must_use]
+    pub fn with_first_piece(source: S, end: u64, piece_bytes: usize) -> Self {
         FileWindow {
             source,
             end,
@@ -106,7 +112,7 @@ impl<'a> FileWindow<'a> {
             filled: 0,
             buffer_start: 0,
             request_end: 0,
-            next_piece_bytes: READ_PIECE_BYTES,
+            next_piece_bytes: piece_bytes,
         }
     }
 
@@ -118,8 +124,8 @@ impl<'a> FileWindow<'a> {
 
     /// The source behind the window.
     #[must_use]
-    pub fn source(&self) -> &'a dyn ReadAt {
-        self.source
+    pub fn source(&self) -> &S {
+        &self.source
     }
 
     /// Up to `length` bytes from `offset`; fewer only at the end of the view or of the source.
@@ -169,7 +175,7 @@ impl<'a> FileWindow<'a> {
         }
         // INVARIANT: kept < length <= wanted <= buffer.len(), since `fill` is only called where too little is there.
         let room = &mut self.buffer[kept..wanted];
-        self.filled += read_at_least(self.source, room, offset + kept as u64, length - kept)?;
+        self.filled += read_at_least(&self.source, room, offset + kept as u64, length - kept)?;
         Ok(())
     }
 
@@ -180,7 +186,7 @@ impl<'a> FileWindow<'a> {
             offset >= self.buffer_start && offset.saturating_sub(self.request_end) <= JUMP_GAP_BYTES;
         let is_first = self.buffer.is_empty();
         if is_first {
-            READ_PIECE_BYTES
+            self.next_piece_bytes
         } else if follows {
             (self.next_piece_bytes * 4).min(READ_PIECE_BYTES)
         } else {
@@ -189,7 +195,7 @@ impl<'a> FileWindow<'a> {
     }
 }
 
-impl fmt::Debug for FileWindow<'_> {
+impl<S> fmt::Debug for FileWindow<S> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let buffered = self.buffer_start..self.buffer_start + self.filled as u64;
         f.debug_struct("FileWindow")

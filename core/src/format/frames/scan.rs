@@ -4,7 +4,7 @@ use std::error;
 use std::fmt;
 use std::io;
 
-use super::super::window::{FileWindow, READ_PIECE_BYTES};
+use super::super::window::{FileWindow, READ_PIECE_BYTES, ReadAt};
 use super::{BLOCK_BYTES_MAX, FRAME_MAGIC};
 
 /// Magic, descriptor, window, dictionary id and content size at their longest.
@@ -241,7 +241,7 @@ impl BlockHeader {
 ///
 /// # Errors
 /// Those of reading.
-pub fn scan_frame(window: &mut FileWindow<'_>, start: u64) -> io::Result<FrameStep> {
+pub fn scan_frame(window: &mut FileWindow<impl ReadAt>, start: u64) -> io::Result<FrameStep> {
     if start >= window.end() {
         return Ok(FrameStep::End);
     }
@@ -261,7 +261,7 @@ pub fn scan_frame(window: &mut FileWindow<'_>, start: u64) -> io::Result<FrameSt
 }
 
 /// Steps over the blocks and the checksum of the frame at `start`.
-fn scan_blocks(window: &mut FileWindow<'_>, start: u64, header: FrameHeader) -> io::Result<FrameStep> {
+fn scan_blocks(window: &mut FileWindow<impl ReadAt>, start: u64, header: FrameHeader) -> io::Result<FrameStep> {
     let mut position = start + header.header_bytes as u64;
     loop {
         let bytes = window.bytes(position, BLOCK_HEADER_BYTES)?;
@@ -285,7 +285,7 @@ fn scan_blocks(window: &mut FileWindow<'_>, start: u64, header: FrameHeader) -> 
 }
 
 /// Whether there is nothing but 0x00 from `start` on. Stops at the first other byte; memory is one piece.
-fn is_zero_to_the_end(window: &mut FileWindow<'_>, start: u64) -> io::Result<bool> {
+fn is_zero_to_the_end(window: &mut FileWindow<impl ReadAt>, start: u64) -> io::Result<bool> {
     let mut position = start;
     loop {
         let piece = window.bytes(position, READ_PIECE_BYTES)?;

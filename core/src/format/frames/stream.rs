@@ -22,8 +22,8 @@ const ZERO_TAIL_BYTES_MIN: usize = 4;
 /// [`check`](Self::check) decodes everything once to see whether it holds, [`read`](Self::read) then gives it from
 /// the start. A torn frame gives what libzstd's streaming decoder gives (`format.md` 4.4): every complete block and
 /// the bytes that are there of an unfinished raw one; nothing at all if the decoder reports an error anywhere.
-pub struct FrameStream<'a> {
-    source: &'a dyn ReadAt,
+pub struct FrameStream<S> {
+    source: S,
     start: u64,
     end: u64,
     is_torn: bool,
@@ -45,7 +45,7 @@ struct Pass {
     is_over: bool,
 }
 
-impl fmt::Debug for FrameStream<'_> {
+impl<S> fmt::Debug for FrameStream<S> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("FrameStream")
             .field("start", &self.start)
@@ -57,10 +57,10 @@ impl fmt::Debug for FrameStream<'_> {
     }
 }
 
-impl<'a> FrameStream<'a> {
+impl<S: ReadAt> FrameStream<S> {
     /// The frame in the bytes `start..end` of `source`: complete, or, if `is_torn`, the unfinished last one.
     #[must_use]
-    pub fn new(source: &'a dyn ReadAt, start: u64, end: u64, is_torn: bool) -> Self {
+    pub fn new(source: S, start: u64, end: u64, is_torn: bool) -> Self {
         FrameStream { source, start, end, is_torn, checked: None, given: 0, pass: Pass::default() }
     }
 
@@ -105,7 +105,7 @@ impl<'a> FrameStream<'a> {
         let length_before = out.len();
         out.try_reserve(wanted).map_err(|_| io::ErrorKind::OutOfMemory)?;
         out.resize(length_before + wanted, 0);
-        let filled = self.pass.fill(self.source, self.end, self.is_torn, &mut out[length_before..]);
+        let filled = self.pass.fill(&self.source, self.end, self.is_torn, &mut out[length_before..]);
         let count = match filled {
             Ok(Ok(count)) if count == wanted => count,
             failed => {
@@ -129,7 +129,7 @@ impl<'a> FrameStream<'a> {
         let mut text = vec![0; PIECE_BYTES];
         let mut text_bytes = 0;
         loop {
-            match self.pass.fill(self.source, self.end, self.is_torn, &mut text)? {
+            match self.pass.fill(&self.source, self.end, self.is_torn, &mut text)? {
                 Err(fault) => return Ok(Err(fault)),
                 Ok(0) => break,
                 Ok(count) => text_bytes += count as u64,
@@ -147,7 +147,7 @@ impl<'a> FrameStream<'a> {
         let mut bytes = [0; FRAME_HEADER_BYTES_MAX];
         let available = usize::try_from(self.end.saturating_sub(self.start)).unwrap_or(usize::MAX);
         let length =
-            read_full_at(self.source, &mut bytes[..available.min(FRAME_HEADER_BYTES_MAX)], self.start)?;
+            read_full_at(&self.source, &mut bytes[..available.min(FRAME_HEADER_BYTES_MAX)], self.start)?;
         Ok(match FrameHeader::parse(&bytes[..length]) {
             HeaderStep::Whole(header) => {
                 match DecodeFault::of_header(header.window_bytes, header.dictionary_id) {

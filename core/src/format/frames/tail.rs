@@ -101,9 +101,9 @@ pub fn frame_start_near(source: &dyn ReadAt, position: u64, floor: u64, end: u64
 /// A search for chains of frames in one file.
 struct Search<'a> {
     /// For looking at bytes one after the other.
-    magic_window: FileWindow<'a>,
+    magic_window: FileWindow<&'a dyn ReadAt>,
     /// For walking over headers, which would make the other one jump.
-    walk_window: FileWindow<'a>,
+    walk_window: FileWindow<&'a dyn ReadAt>,
     /// Places from which a walk is known to end in a fault, so that each is walked once.
     dead: HashSet<u64>,
 }
@@ -159,7 +159,7 @@ impl<'a> Search<'a> {
 }
 
 /// The first magic that begins in `from..until`.
-fn find_magic(window: &mut FileWindow<'_>, from: u64, until: u64) -> io::Result<Option<u64>> {
+fn find_magic(window: &mut FileWindow<impl ReadAt>, from: u64, until: u64) -> io::Result<Option<u64>> {
     let finder = Finder::new(&FRAME_MAGIC);
     let overlap = FRAME_MAGIC.len() as u64 - 1;
     let mut position = from;
@@ -179,7 +179,7 @@ fn find_magic(window: &mut FileWindow<'_>, from: u64, until: u64) -> io::Result<
 }
 
 /// A scan from a known frame start to the end, keeping no more frames than reach back `wanted_bytes`.
-fn scan_keeping_tail(window: &mut FileWindow<'_>, start: u64, wanted_bytes: u64) -> io::Result<TailFrames> {
+fn scan_keeping_tail(window: &mut FileWindow<impl ReadAt>, start: u64, wanted_bytes: u64) -> io::Result<TailFrames> {
     let mut kept = VecDeque::new();
     let mut tail = TailFrames { is_from_floor: true, ..TailFrames::default() };
     let wanted_from = window.end().saturating_sub(wanted_bytes);

@@ -64,7 +64,7 @@ impl error::Error for RangeFault {}
 /// The stored form of a list of event numbers, as JSON text.
 ///
 /// ```
-/// use dsh_session_core::format::source_ranges::encode;
+/// use dsh_session_core::event::source_ranges::encode;
 /// assert_eq!(encode(&[1, 2, 3, 5, 6, 9]), "[[1,3],5,6,9]");
 /// assert_eq!(encode(&[9, 8, 7]), "[9,8,7]");
 /// ```
@@ -157,7 +157,7 @@ impl SourceSeqs {
 /// Reads the stored form at a row whose number is `seq`. `json` is valid JSON text of one value.
 ///
 /// ```
-/// use dsh_session_core::format::source_ranges::{RangeFault, decode};
+/// use dsh_session_core::event::source_ranges::{RangeFault, decode};
 /// let seqs = decode("[[1,3],5]", 10).unwrap();
 /// assert_eq!(seqs.iter().collect::<Vec<_>>(), [1, 2, 3, 5]);
 /// assert_eq!(decode("[10]", 10), Err(RangeFault::NotUniqueEarlier));
