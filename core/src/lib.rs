@@ -3,8 +3,8 @@
 //! One folder of files, no server: append the events of an agent run, and when `flush` has returned, no crash,
 //! full disk or second program loses them. The files are those of DeepSeek Harness, format 4.
 //!
-//! The rooms, from the ground up; each imports only from those above it in this list:
-//! [`error`], `json`, [`storage`], `event`, `format`, `persistence`; the front door is `Store`.
+//! The rooms, from the ground up; each imports only from those before it in this list:
+//! [`error`], [`json`], [`storage`], [`event`], [`format`], [`persistence`]; the front door is `Store`.
 #![forbid(unsafe_code)]
 
 mod cancel;
@@ -12,6 +12,7 @@ pub mod error;
 pub mod event;
 pub mod format;
 pub mod json;
+pub mod persistence;
 pub mod storage;
 
 pub use cancel::CancelToken;

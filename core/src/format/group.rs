@@ -1,6 +1,6 @@
 //! Groups of complete frames: the unit in which a compressed log is decoded and parsed, alone or several at once.
 
-use super::frames::{DecodeFault, Decoded, FrameDecoder, FrameInfo, FrameStep, scan_frame};
+use super::frames::{Decoded, FrameDecoder, FrameInfo, FrameStep, scan_frame};
 use super::piece::{ParsedPiece, parse_piece};
 use super::reader::{LogSource, PIECE_BYTES, PieceFrame, ReadLimits};
 use super::window::FileWindow;
@@ -96,7 +96,7 @@ impl Group {
                 Ok(Decoded::Whole(_)) => text_ends.push(text.len()),
                 Ok(Decoded::TooLong) if text_ends.is_empty() => stop = Some(GroupStop::TooLong(*frame)),
                 Ok(Decoded::TooLong) => stop = Some(GroupStop::Full(*frame)),
-                Err(DecodeFault { .. }) => stop = Some(GroupStop::Fault(*frame)),
+                Err(_) => stop = Some(GroupStop::Fault(*frame)),
             }
             if stop.is_some() {
                 break;

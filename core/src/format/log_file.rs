@@ -13,6 +13,9 @@ use std::sync::Arc;
 /// The piece in which a header is read: nearly every header fits into one.
 const HEADER_PIECE_BYTES: usize = 8192;
 
+/// The rule of an error about a header with `sandboxMode` or `approvalPolicy` (`format.md` 2.4).
+pub(crate) const RETIRED_FIELD: &str = "RETIRED_FIELD";
+
 /// A file whose header was read.
 #[derive(Clone, Debug)]
 pub(crate) struct OpenedLog {
@@ -37,7 +40,7 @@ pub(crate) fn open_log(
         Encoding::None => raw_header_line(&file, end, &limits)?,
         Encoding::Zstd => framed_header_line(&file, end, &limits)?,
     };
-    let header = header::decode_line(&line, version).map_err(|fault| header_error(fault, version))?;
+    let header = header::decode_line(&line, version).map_err(header_error)?;
     Ok(OpenedLog { source: LogSource { file, encoding, header_end, end, limits }, header, metadata })
 }
 
@@ -128,12 +131,13 @@ fn first_frame_error(text: &[u8]) -> Error {
         .with_salvageable(0)
 }
 
-fn header_error(fault: HeaderFault, file_version: u64) -> Error {
-    let HeaderFault::Version { text, newer, id } = fault else {
-        return header_corrupt(fault.to_string());
-    };
-    let age = if newer { "newer" } else { "older" };
-    let of = id.map_or_else(String::new, |id| format!(" of session {id}"));
-    let message = format!("the header{of} says version {text}, {age} than the {file_version} of its file name");
-    at_header(Error::new(Code::FormatUnsupported, message).with_version(text))
+fn header_error(fault: HeaderFault) -> Error {
+    let message = fault.to_string();
+    match fault {
+        HeaderFault::Version { text, .. } => {
+            at_header(Error::new(Code::FormatUnsupported, message).with_version(text))
+        }
+        HeaderFault::Retired { .. } => header_corrupt(message).with_rule(RETIRED_FIELD),
+        _ => header_corrupt(message),
+    }
 }

@@ -11,6 +11,9 @@ use std::fmt;
 /// The format version that this library writes; logs of it need no migration.
 pub const CURRENT_VERSION: u64 = 4;
 
+/// The longest name of a file or folder that common file systems take, in bytes.
+pub const FILE_NAME_BYTES_MAX: usize = 255;
+
 /// The directory of the sessions whose header has no working directory (`format.md` 1.2).
 pub const NO_CWD_DIRECTORY: &str = "_no-cwd";
 

@@ -201,7 +201,7 @@ fn tail_start(source: &LogSource, tail_bytes: u64, cancel: &CancelToken) -> Resu
         Encoding::Zstd => {
             let tail = frames::last_frames_start(&source.file, source.end, source.header_end, tail_bytes);
             let tail = tail.map_err(|error| io_error(&error))?;
-            Ok(Start { offset: tail.start, seq: None })
+            Ok(Start { offset: tail.start().unwrap_or(source.header_end), seq: None })
         }
         Encoding::None => raw_tail_start(source, tail_bytes, cancel),
     }

@@ -9,6 +9,7 @@
 mod admit;
 mod error;
 mod number;
+mod object;
 mod print;
 mod scan;
 mod text;
@@ -16,6 +17,7 @@ mod value;
 
 pub use admit::{AdmitError, admit};
 pub use error::{JsonError, JsonErrorKind};
+pub use object::ObjectText;
 pub use print::{print_number, print_string, print_utf16};
 pub use scan::{Member, Shape, scan_object};
 pub use text::line_text;

@@ -205,6 +205,9 @@ pub trait Storage: Send + Sync + fmt::Debug {
     /// The system's own.
     fn fill_random(&self, bytes: &mut [u8]) -> io::Result<()>;
 
+    /// The number of the process that is running this code; cheap, since it is asked at every call on a handle.
+    fn process_id(&self) -> u32;
+
     /// The process that is running this code.
     ///
     /// # Errors

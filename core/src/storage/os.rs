@@ -146,6 +146,10 @@ impl Storage for OsStorage {
         fill_random(bytes)
     }
 
+    fn process_id(&self) -> u32 {
+        std::process::id()
+    }
+
     fn current_process(&self) -> io::Result<ProcessIdentity> {
         // Asked for each time: the answer differs in a forked child.
         let id = std::process::id();

@@ -16,7 +16,7 @@ pub use decode::{DecodeFault, Decoded, FrameDecoder};
 pub use encode::{EncodeFault, FrameEncoder};
 pub use scan::{FrameFault, FrameInfo, FrameStep, scan_frame, scan_frames};
 pub use stream::{FrameStream, ends_in_zeros};
-pub use tail::{TailFrames, frame_start_near, last_frames_start};
+pub use tail::{TailFrames, frame_start_near, last_frames_start, peek_text};
 
 /// The four bytes with which every frame begins.
 pub const FRAME_MAGIC: [u8; 4] = [0x28, 0xb5, 0x2f, 0xfd];

@@ -17,7 +17,7 @@ const BLOCK_HEADER_BYTES: usize = 3;
 const CHECKSUM_BYTES: u64 = 4;
 
 /// A complete frame: where it is and what its header says.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct FrameInfo {
     /// The offset of its first byte.
     pub start: u64,

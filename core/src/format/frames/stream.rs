@@ -120,6 +120,19 @@ impl<S: ReadAt> FrameStream<S> {
         Ok(count)
     }
 
+    /// Appends up to `bytes_max` bytes of plaintext without a first pass: what stands at the beginning of a frame, unchecked.
+    ///
+    /// # Errors
+    /// Those of reading the source.
+    pub(super) fn peek(&mut self, out: &mut Vec<u8>, bytes_max: usize) -> io::Result<()> {
+        self.pass.restart(self.start);
+        let mut text = vec![0; bytes_max.min(PIECE_BYTES)];
+        if let Ok(count) = self.pass.fill(&self.source, self.end, self.is_torn, &mut text)? {
+            out.extend_from_slice(text.get(..count).unwrap_or_default());
+        }
+        Ok(())
+    }
+
     /// The first pass.
     fn run_through(&mut self) -> io::Result<Result<u64, DecodeFault>> {
         let content_size = match self.check_header()? {

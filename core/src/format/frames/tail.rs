@@ -16,6 +16,7 @@ use memchr::memmem::Finder;
 use super::super::window::{FileWindow, READ_PIECE_BYTES, ReadAt};
 use super::FRAME_MAGIC;
 use super::scan::{FrameFault, FrameInfo, FrameStep, scan_frame};
+use super::stream::FrameStream;
 
 /// How far before the end the search begins, in bytes; it doubles from there.
 const TAIL_PIECE_BYTES: u64 = 64 * 1024;
@@ -96,6 +97,25 @@ pub fn frame_start_near(source: &dyn ReadAt, position: u64, floor: u64, end: u64
     }
     let chain = search.first_chain(position, end, CHAIN_MIN)?;
     Ok(chain.and_then(|chain| chain.start()))
+}
+
+/// The text of the frames from `start` on, up to the first `text_bytes` bytes of it; checksums are not looked at.
+///
+/// For a probe: which rows stand near a place. Whatever is decided by it is checked by the read that follows, so a frame that does not
+/// decode only ends the text.
+///
+/// # Errors
+/// Those of reading.
+pub fn peek_text(source: &dyn ReadAt, start: u64, end: u64, text_bytes: usize) -> io::Result<Vec<u8>> {
+    let mut window = FileWindow::with_first_piece(source, end, READ_PIECE_BYTES / 4);
+    let mut text = Vec::new();
+    let mut next = start;
+    while text.len() < text_bytes {
+        let FrameStep::Complete(frame) = scan_frame(&mut window, next)? else { break };
+        FrameStream::new(source, frame.start, frame.end, true).peek(&mut text, text_bytes)?;
+        next = frame.end;
+    }
+    Ok(text)
 }
 
 /// A search for chains of frames in one file.

@@ -5,6 +5,7 @@ use super::locate::{self, Located};
 use crate::cancel::CancelToken;
 use crate::error::{At, Code, Error, Result};
 use crate::format::header::FORMAT_VERSION;
+use crate::format::log_file::RETIRED_FIELD;
 use crate::format::names;
 use crate::persistence::contract::{FormatStatus, ListMode, Listing, Problem, Revision, Snapshot};
 use crate::storage::{FileKind, FileMetadata, OpenHow};
@@ -152,7 +153,7 @@ fn strictly(listing: Listing) -> Result<Listing> {
     let mut problems = listing.problems;
     problems.sort_by(|a, b| a.path.cmp(&b.path));
     for problem in problems {
-        let is_retired = problem.error.rule() == Some(crate::format::header::RETIRED_RULE);
+        let is_retired = problem.error.rule() == Some(RETIRED_FIELD);
         let is_passed_over = match problem.error.code() {
             Code::SessionCorrupt => problem.error.at() != Some(At::Identity) && !is_retired,
             Code::FormatUnsupported => !is_version_mismatch(&problem),

@@ -163,7 +163,7 @@ pub(super) fn select(directory: &Path, entries: &[DirectoryEntry]) -> Result<Opt
             let path = directory.join(names::generation_file_name(version, encoding));
             Some(Located { directory: directory.to_owned(), path, version, encoding })
         }
-        Selection::Absent | Selection::Conflict { .. } => None,
+        Selection::Absent | Selection::EncodingConflict { .. } => None,
     };
     let has = |encoding| names().filter_map(OsStr::to_str).any(|name| names::parse_generation(name, encoding).is_some());
     if has(Encoding::None) && has(Encoding::Zstd) {

@@ -259,6 +259,10 @@ impl Storage for FaultyStorage {
         self.shared.call("random bytes", Path::new(""), || self.inner.fill_random(bytes))
     }
 
+    fn process_id(&self) -> u32 {
+        self.inner.process_id()
+    }
+
     fn current_process(&self) -> io::Result<ProcessIdentity> {
         self.shared.call("current process", Path::new(""), || self.inner.current_process())
     }

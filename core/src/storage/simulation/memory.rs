@@ -295,6 +295,10 @@ impl Storage for MemoryStorage {
         Ok(())
     }
 
+    fn process_id(&self) -> u32 {
+        self.state().current_process.id
+    }
+
     fn current_process(&self) -> io::Result<ProcessIdentity> {
         Ok(self.state().current_process.clone())
     }

@@ -250,6 +250,10 @@ impl Storage for RecordingStorage {
         self.memory.fill_random(bytes)
     }
 
+    fn process_id(&self) -> u32 {
+        self.memory.process_id()
+    }
+
     fn current_process(&self) -> io::Result<ProcessIdentity> {
         self.memory.current_process()
     }
