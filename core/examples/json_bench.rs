@@ -9,8 +9,8 @@ use dsh_session_core::json::{DEPTH_MAX_DEFAULT, Json, admit, scan_object};
 use serde_json::value::RawValue;
 
 /// Bytes each measurement goes over, so that short and long rows are measured alike.
-const BYTES_PER_RUN: usize = 256 << 20;
-const RUNS: usize = 5;
+const BYTES_PER_RUN: usize = 64 << 20;
+const RUNS: usize = 7;
 
 /// Gigabytes a second of the best of some runs.
 fn rate(row: &str, mut work: impl FnMut(&str)) -> f64 {

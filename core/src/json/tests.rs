@@ -330,6 +330,21 @@ fn mutated() -> impl Strategy<Value = String> {
     )
 }
 
+/// The text of a tree in which keys repeat at every level, some of them spelled with an escape.
+fn repeating() -> impl Strategy<Value = String> {
+    let leaf = prop::sample::select(vec!["1", "\"x\"", "[]", "{}", "null"]).prop_map(str::to_owned);
+    leaf.prop_recursive(4, 60, 24, |inner| {
+        let key = prop::sample::select(vec!["a", "b", "\\u0061", "\\n", "\\u000a", "", "c"]);
+        let names = (0..40_u8).prop_map(|n| format!("k{n}"));
+        let key = prop_oneof![key.prop_map(str::to_owned), names];
+        let member = (key, inner.clone()).prop_map(|(key, value)| format!("\"{key}\" : {value}"));
+        prop_oneof![
+            prop::collection::vec(member, 0..24).prop_map(|members| format!("{{ {}}}", members.join(", "))),
+            prop::collection::vec(inner, 0..3).prop_map(|elements| format!("[{} ]", elements.join(","))),
+        ]
+    })
+}
+
 /// serde_json passes over a raw value without decoding it: unpaired surrogates, `1e400` and depth (within its
 /// own default of 128 when tokens are few) are no errors there, so the two must agree exactly.
 fn agrees_with_serde(text: &str) -> Result<(), TestCaseError> {
@@ -381,6 +396,12 @@ proptest! {
         let once = admitted(&text).unwrap();
         prop_assert_eq!(&serde_json::from_str::<Value>(&once).unwrap(), &serde_json::from_str::<Value>(&text).unwrap());
         prop_assert_eq!(admitted(&once).unwrap(), once);
+    }
+
+    #[test]
+    fn repeated_keys_are_admitted_as_an_ordered_map_holds_them(text in repeating()) {
+        let value: Value = serde_json::from_str(&text).unwrap();
+        prop_assert_eq!(admitted(&text).unwrap(), value.to_string());
     }
 
     #[test]
