@@ -4,7 +4,7 @@
 //! full disk or second program loses them. The files are those of DeepSeek Harness, format 4.
 //!
 //! The rooms, from the ground up; each imports only from those before it in this list:
-//! [`error`], [`json`], [`storage`], [`event`], [`format`], [`persistence`]; the front door is `Store`.
+//! [`error`], [`json`], [`storage`], [`event`], [`format`], [`persistence`]; the front door is [`Store`].
 #![forbid(unsafe_code)]
 
 mod cancel;
@@ -14,6 +14,14 @@ pub mod format;
 pub mod json;
 pub mod persistence;
 pub mod storage;
+pub mod store;
 
 pub use cancel::CancelToken;
 pub use error::{Code, Error, Result};
+pub use event::{Event, EventDraft, SurfaceOp};
+pub use format::EventRange;
+pub use format::header::SessionHeader;
+pub use format::names::Encoding;
+pub use format::reader::ReadLimits;
+pub use persistence::{Access, ListMode, SessionLog, SessionPersistence};
+pub use store::{NewSession, Pending, Session, Store, StoreBuilder};

@@ -3,11 +3,11 @@
 use std::collections::BTreeSet;
 use std::path::Path;
 
+use dsh_session_core::event::source_ranges::{self, RangeFault};
 use dsh_session_core::format::names::{
     self, Encoding, GENERATION_VERSION_MAX, GenerationStatus, NameFault, PROJECT_KEY_CHARACTERS_MAX,
     Selection,
 };
-use dsh_session_core::event::source_ranges::{self, RangeFault};
 use proptest::prelude::*;
 use serde_json::Value;
 

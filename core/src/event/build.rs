@@ -35,14 +35,17 @@ pub struct EventDraft {
 fn not_admitted(error: AdmitError, what: &str) -> Error {
     match error {
         AdmitError::NotLossless { path, reason } => {
-            Error::new(Code::NotLosslessJson, format!("{what} is not lossless JSON: {reason} at {path}")).with_json_path(path)
+            Error::new(Code::NotLosslessJson, format!("{what} is not lossless JSON: {reason} at {path}"))
+                .with_json_path(path)
         }
         AdmitError::Json(error) => match error.kind {
             json::JsonErrorKind::TooDeep { depth_max } => {
                 Error::new(Code::LimitExceeded, format!("{what} is nested deeper than {depth_max} levels"))
                     .with_limit("depth_max")
             }
-            json::JsonErrorKind::Syntax(_) => Error::new(Code::InvalidArgument, format!("{what} is not JSON: {error}")),
+            json::JsonErrorKind::Syntax(_) => {
+                Error::new(Code::InvalidArgument, format!("{what} is not JSON: {error}"))
+            }
         },
     }
 }
@@ -57,10 +60,20 @@ impl EventDraft {
     /// # Errors
     /// `INVALID_ARGUMENT` for text that is not JSON, `NOT_LOSSLESS_JSON`, `LIMIT_EXCEEDED` for nesting.
     pub fn new(kind: impl Into<String>, data: impl AsRef<[u8]>) -> Result<EventDraft> {
-        let data = json::admit(data.as_ref(), json::DEPTH_MAX_DEFAULT).map_err(|error| not_admitted(error, "the data"))?;
+        // The row adds a level around the data.
+        let data = json::admit(data.as_ref(), json::DEPTH_MAX_DEFAULT - 1)
+            .map_err(|error| not_admitted(error, "the data"))?;
         let kind = kind.into();
         let ignorable = is_plugin_record_type(&kind);
-        Ok(EventDraft { kind, data, surface_op: None, source_event_seqs: None, seq: None, time: None, ignorable })
+        Ok(EventDraft {
+            kind,
+            data,
+            surface_op: None,
+            source_event_seqs: None,
+            seq: None,
+            time: None,
+            ignorable,
+        })
     }
 
     /// One line of `append` (`cli.md`): `type`, `data`, and optionally `surfaceOp`, `sourceEventSeqs` (ranges are taken too), `seq`,
@@ -69,7 +82,8 @@ impl EventDraft {
     /// # Errors
     /// As [`new`](Self::new).
     pub fn from_line(line: impl AsRef<[u8]>) -> Result<EventDraft> {
-        let text = json::admit(line.as_ref(), json::DEPTH_MAX_DEFAULT).map_err(|error| not_admitted(error, "the line"))?;
+        let text = json::admit(line.as_ref(), json::DEPTH_MAX_DEFAULT)
+            .map_err(|error| not_admitted(error, "the line"))?;
         let object = Json::trusted(&text);
         if object.kind() != Kind::Object {
             return Err(invalid("the line is not a JSON object"));
@@ -91,11 +105,17 @@ impl EventDraft {
                 "data" => data = Some(value.text().to_owned()),
                 "surfaceOp" => draft.surface_op = Some(value.text().to_owned()),
                 "sourceEventSeqs" => sources = Some(value.text().to_owned()),
-                "seq" => draft.seq = Some(value.as_count().ok_or_else(|| wrong("a whole number from 0 to 2^53-1"))?),
-                "time" => {
-                    draft.time = Some(value.as_safe_integer().ok_or_else(|| wrong("a whole number of milliseconds"))?);
+                "seq" => {
+                    draft.seq =
+                        Some(value.as_count().ok_or_else(|| wrong("a whole number from 0 to 2^53-1"))?)
                 }
-                "ignorable" => draft.ignorable = value.as_bool().filter(|&it| it).ok_or_else(|| wrong("`true`"))?,
+                "time" => {
+                    draft.time =
+                        Some(value.as_safe_integer().ok_or_else(|| wrong("a whole number of milliseconds"))?);
+                }
+                "ignorable" => {
+                    draft.ignorable = value.as_bool().filter(|&it| it).ok_or_else(|| wrong("`true`"))?
+                }
                 _ => return Err(invalid(format!("`{key}` is no key of an event"))),
             }
         }
@@ -200,7 +220,8 @@ impl Event {
     /// # Errors
     /// `INVALID_ARGUMENT` for text that is no JSON or breaks the envelope (`format.md` 3.1), `NOT_LOSSLESS_JSON`, `LIMIT_EXCEEDED`.
     pub fn from_row(row: impl AsRef<[u8]>) -> Result<Event> {
-        let text = json::admit(row.as_ref(), json::DEPTH_MAX_DEFAULT).map_err(|error| not_admitted(error, "the row"))?;
+        let text = json::admit(row.as_ref(), json::DEPTH_MAX_DEFAULT)
+            .map_err(|error| not_admitted(error, "the row"))?;
         let event = Event::from_canonical_row(text)?;
         let (Some(stored), Some(seqs)) = (event.source_event_seqs_text(), event.source_event_seqs()) else {
             return Ok(event);
@@ -217,8 +238,10 @@ impl Event {
 
     /// A row whose text is canonical already.
     pub(crate) fn from_canonical_row(text: String) -> Result<Event> {
-        if text.len() as u64 > crate::format::reader::ReadLimits::ROW_BYTES_MAX {
-            return Err(Error::new(Code::LimitExceeded, "the row is longer than 2 GiB").with_limit("row_bytes_max"));
+        if text.len() as u64 > super::ROW_BYTES_MAX {
+            return Err(
+                Error::new(Code::LimitExceeded, "the row is longer than 2 GiB").with_limit("row_bytes_max")
+            );
         }
         match row::parse(&text, json::DEPTH_MAX_DEFAULT) {
             Ok(envelope) => {

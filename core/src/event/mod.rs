@@ -12,10 +12,13 @@ mod vocabulary;
 pub use build::EventDraft;
 pub use vocabulary::{KNOWN_TYPES, is_known_type, is_plugin_record_type};
 
-use source_ranges::SourceSeqs;
 use crate::json::Json;
+use source_ranges::SourceSeqs;
 use std::fmt;
 use std::sync::Arc;
+
+/// The longest row, in bytes of text: 2 GiB, less the room that the 32-bit offsets of a buffer need (`design.md` 5, Limits).
+pub const ROW_BYTES_MAX: u64 = (2 << 30) - (4 << 20);
 
 /// A half-open range of bytes in a text buffer. Buffers are below 4 GiB: a piece plus one row of at most 2 GiB.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

@@ -126,15 +126,18 @@ impl Members<'_> {
         };
         let seq = count_or_minus_zero(seq.value)
             .ok_or(RowFault::BadValue { key: "seq", rule: "a whole number from 0 to 2^53-1" })?;
-        let time = time
-            .value
-            .as_safe_integer()
-            .ok_or(RowFault::BadValue { key: "time", rule: "a whole number of milliseconds within 2^53-1" })?;
+        let time = time.value.as_safe_integer().ok_or(RowFault::BadValue {
+            key: "time",
+            rule: "a whole number of milliseconds within 2^53-1",
+        })?;
         if self.ignorable.is_some_and(|found| found.value.as_bool() != Some(true)) {
             return Err(RowFault::BadValue { key: "ignorable", rule: "`true`" });
         }
         if &*kind_text == "session/end-seed" && data.value.kind() != json::Kind::Object {
-            return Err(RowFault::BadValue { key: "data", rule: "an object, which `session/end-seed` needs" });
+            return Err(RowFault::BadValue {
+                key: "data",
+                rule: "an object, which `session/end-seed` needs",
+            });
         }
         if let Some(found) = self.source_event_seqs {
             source_ranges::decode(found.value.text(), seq)

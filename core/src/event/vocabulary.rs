@@ -91,7 +91,8 @@ pub fn is_known_type(kind: &str) -> bool {
 pub fn is_plugin_record_type(kind: &str) -> bool {
     let Some(path) = kind.strip_prefix("plugin:") else { return false };
     path.split('/').all(|segment| {
-        let first_is_plain = segment.bytes().next().is_some_and(|b| b.is_ascii_lowercase() || b.is_ascii_digit());
+        let first_is_plain =
+            segment.bytes().next().is_some_and(|b| b.is_ascii_lowercase() || b.is_ascii_digit());
         first_is_plain
             && segment
                 .bytes()

@@ -89,7 +89,9 @@ impl Group {
             let length = (frame.end - frame.start) as usize;
             let room = GROUP_TEXT_BYTES_MAX.saturating_sub(text.len() - carried);
             let decoded = match self.bytes.get(from..from + length) {
-                Some(bytes) if length <= GROUP_TEXT_BYTES_MAX => decoder.decode(bytes, frame, &mut text, room),
+                Some(bytes) if length <= GROUP_TEXT_BYTES_MAX => {
+                    decoder.decode(bytes, frame, &mut text, room)
+                }
                 _ => Ok(Decoded::TooLong),
             };
             match decoded {
@@ -114,7 +116,9 @@ impl DecodedGroup {
     /// The frames that were decoded, numbered from `first_index`.
     pub(crate) fn frames(&self, group: &Group, first_index: u64) -> VecDeque<PieceFrame> {
         let numbered = self.text_ends.iter().zip(&group.frames).zip(first_index..);
-        numbered.map(|((&text_end, frame), index)| PieceFrame { text_end, index, start: frame.start }).collect()
+        numbered
+            .map(|((&text_end, frame), index)| PieceFrame { text_end, index, start: frame.start })
+            .collect()
     }
 
     /// How many bytes of text a compressed byte became; `None` where nothing was decoded.
@@ -141,8 +145,8 @@ pub(crate) fn decode_all(
     std::thread::scope(|scope| {
         let others: Vec<_> = work
             .map(|(group, decoder)| {
-                let spawned =
-                    std::thread::Builder::new().spawn_scoped(scope, || group.decode(Vec::new(), decoder, limits));
+                let spawned = std::thread::Builder::new()
+                    .spawn_scoped(scope, || group.decode(Vec::new(), decoder, limits));
                 (group, spawned)
             })
             .collect();

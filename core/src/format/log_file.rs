@@ -92,7 +92,9 @@ fn framed_header_line(file: &Arc<dyn StorageFile>, end: u64, limits: &ReadLimits
         FrameStep::Complete(frame) => frame,
         FrameStep::End => return Err(header_corrupt("the file is empty")),
         FrameStep::Torn { .. } => return Err(header_corrupt("the header frame is unfinished")),
-        FrameStep::Fault { at, kind } => return Err(header_corrupt(kind.to_string()).with_frame(0).with_offset(at)),
+        FrameStep::Fault { at, kind } => {
+            return Err(header_corrupt(kind.to_string()).with_frame(0).with_offset(at));
+        }
     };
     let length = usize::try_from(frame.end).unwrap_or(usize::MAX);
     // zstd never makes a frame that is much larger than its text.
@@ -105,7 +107,9 @@ fn framed_header_line(file: &Arc<dyn StorageFile>, end: u64, limits: &ReadLimits
     match FrameDecoder::new().decode(bytes, &frame, &mut text, limit) {
         Ok(Decoded::Whole(_)) => {}
         Ok(Decoded::TooLong) => return Err(too_long(limits)),
-        Err(_) => return Err(header_corrupt("the header frame does not decode or fails its checksum").with_frame(0)),
+        Err(_) => {
+            return Err(header_corrupt("the header frame does not decode or fails its checksum").with_frame(0));
+        }
     }
     if memchr::memchr(b'\n', &text) != text.len().checked_sub(1) {
         return Err(first_frame_error(&text));

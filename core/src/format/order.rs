@@ -4,8 +4,8 @@
 
 use super::piece::ParsedRow;
 use crate::error::{At, Code, Error, Result};
-use crate::event::row::{self, BadRow, RowFault};
 use crate::event::Event;
+use crate::event::row::{self, BadRow, RowFault};
 use std::sync::Arc;
 
 /// Where a row stands, as far as its reader knows.
@@ -77,7 +77,12 @@ impl RowOrder {
     /// # Errors
     /// `SESSION_CORRUPT` for a bad row in a complete frame, or once a turn ends at or after a bad row;
     /// `LIMIT_EXCEEDED` for nesting beyond the store's limit.
-    pub(crate) fn push(&mut self, buffer: &Arc<String>, row: ParsedRow, place: RowPlace) -> Result<Option<Event>> {
+    pub(crate) fn push(
+        &mut self,
+        buffer: &Arc<String>,
+        row: ParsedRow,
+        place: RowPlace,
+    ) -> Result<Option<Event>> {
         let line = self.line;
         self.line = line.map(|line| line + 1);
         match row.outcome {
@@ -93,7 +98,8 @@ impl RowOrder {
                 }
                 let expected = expected.unwrap_or_default();
                 let reason = format!("seq {expected} should stand here, not {}", event.seq());
-                let error = corrupt(reason.clone(), line, place).with_expected(expected).with_got(event.seq());
+                let error =
+                    corrupt(reason.clone(), line, place).with_expected(expected).with_got(event.seq());
                 self.drop_row(reason, error, true, event.kind() == "turn/end", place)
             }
             // The first line of a window may be the end of a row that began before it.
@@ -142,7 +148,9 @@ pub(crate) fn corrupt(reason: String, line: Option<u64>, place: RowPlace) -> Err
 }
 
 fn too_deep(fault: &RowFault, line: Option<u64>, place: RowPlace) -> Error {
-    placed(Error::new(Code::LimitExceeded, fault.to_string()), line, place).with_limit("depth_max").with_at(At::Row)
+    placed(Error::new(Code::LimitExceeded, fault.to_string()), line, place)
+        .with_limit("depth_max")
+        .with_at(At::Row)
 }
 
 /// Adds a row's place to an error.

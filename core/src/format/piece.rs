@@ -1,8 +1,8 @@
 //! A piece of log text cut into rows. Pieces are parsed independently of each other, so several can be parsed at once.
 
+use crate::event::Envelope;
 use crate::event::Span;
 use crate::event::row::{self, BadRow};
-use crate::event::Envelope;
 use memchr::memchr_iter;
 use std::sync::Arc;
 
@@ -56,7 +56,8 @@ fn parse_ill_formed(bytes: &[u8], depth_max: u32) -> ParsedPiece {
         places.push((from, text.len(), stored_bytes));
         text.push('\n');
     });
-    let rows = places.iter().map(|&(start, end, stored)| parse_line(&text, start, end, stored, depth_max)).collect();
+    let rows =
+        places.iter().map(|&(start, end, stored)| parse_line(&text, start, end, stored, depth_max)).collect();
     ParsedPiece { buffer: Arc::new(text), rows }
 }
 
@@ -83,7 +84,10 @@ mod tests {
 
     #[test]
     fn replaced_bytes_do_not_change_the_stored_length() {
-        let piece = parse_piece(b"{\"type\":\"a\",\"seq\":0,\"time\":1,\"data\":\"\xff\"}\n{\"x\":\xe2\x82}".to_vec(), 10);
+        let piece = parse_piece(
+            b"{\"type\":\"a\",\"seq\":0,\"time\":1,\"data\":\"\xff\"}\n{\"x\":\xe2\x82}".to_vec(),
+            10,
+        );
         assert_eq!(piece.rows.len(), 2);
         assert_eq!(piece.rows[0].stored_bytes, 42);
         assert!(piece.rows[0].outcome.is_ok());

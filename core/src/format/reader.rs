@@ -37,8 +37,6 @@ pub struct ReadLimits {
 }
 
 impl ReadLimits {
-    /// The default of [`row_bytes_max`](Self::row_bytes_max): 2 GiB, less the room that offsets of 32 bits need.
-    pub const ROW_BYTES_MAX: u64 = (2 << 30) - (4 << 20);
     /// The default of [`header_bytes_max`](Self::header_bytes_max): 1 MiB.
     pub const HEADER_BYTES_MAX: u64 = 1 << 20;
 }
@@ -47,7 +45,7 @@ impl Default for ReadLimits {
     fn default() -> Self {
         let cores = std::thread::available_parallelism().map_or(1, usize::from);
         ReadLimits {
-            row_bytes_max: Self::ROW_BYTES_MAX,
+            row_bytes_max: crate::event::ROW_BYTES_MAX,
             header_bytes_max: Self::HEADER_BYTES_MAX,
             depth_max: crate::json::DEPTH_MAX_DEFAULT,
             threads: cores.min(4),
@@ -270,7 +268,9 @@ impl LogReader {
                 continue;
             };
             let place = match self.source.encoding {
-                Encoding::None => RowPlace { frame: None, offset: self.row_offset, is_in_complete_frame: false },
+                Encoding::None => {
+                    RowPlace { frame: None, offset: self.row_offset, is_in_complete_frame: false }
+                }
                 Encoding::Zstd => piece.place(row.row.start as usize, self.is_from_start),
             };
             self.row_offset += u64::from(row.stored_bytes);
@@ -328,7 +328,8 @@ impl LogReader {
             // A last record without its newline is torn, even if it parses (`format.md` 4.1).
             self.torn_record(offset, rest);
         } else if offset < self.source.end {
-            return Err(Error::new(Code::SourceChanged, "the log became shorter while it was read").with_offset(offset));
+            return Err(Error::new(Code::SourceChanged, "the log became shorter while it was read")
+                .with_offset(offset));
         }
         Ok(())
     }
@@ -463,7 +464,8 @@ impl LogReader {
             self.stage = Stage::Torn { start: frame.start, is_readable: false };
             return Ok(());
         }
-        self.stage = Stage::Fault(self.frame_error("the frame does not decode or fails its checksum", frame.start));
+        self.stage =
+            Stage::Fault(self.frame_error("the frame does not decode or fails its checksum", frame.start));
         Ok(())
     }
 
@@ -506,7 +508,8 @@ impl LogReader {
                 }
             }
         }
-        let reason = if is_readable { "the last frame is unfinished" } else { "the last frame ends in zero bytes" };
+        let reason =
+            if is_readable { "the last frame is unfinished" } else { "the last frame ends in zero bytes" };
         self.torn_start = Some((start, reason.to_owned()));
         let whole = memchr::memrchr(b'\n', &text).map_or(0, |newline| newline + 1);
         let rest = text.split_off(whole);
@@ -519,7 +522,12 @@ impl LogReader {
 
     fn push_piece(&mut self, piece: ParsedPiece, frames: VecDeque<PieceFrame>, is_torn: bool) {
         if !piece.rows.is_empty() {
-            self.pieces.push_back(Piece { buffer: piece.buffer, rows: piece.rows.into_iter(), frames, is_torn });
+            self.pieces.push_back(Piece {
+                buffer: piece.buffer,
+                rows: piece.rows.into_iter(),
+                frames,
+                is_torn,
+            });
         }
     }
 
@@ -541,7 +549,9 @@ impl LogReader {
         let torn_objects = self.torn_objects + self.order.dropped_objects() + self.recovered.len() as u64;
         let dropped = self.order.first_bad().map(|bad| bad.reason.clone());
         let torn = match (self.source.encoding, &self.torn_start, dropped) {
-            (Encoding::Zstd, Some((start, reason)), dropped) => Some((*start, dropped.unwrap_or(reason.clone()))),
+            (Encoding::Zstd, Some((start, reason)), dropped) => {
+                Some((*start, dropped.unwrap_or(reason.clone())))
+            }
             (Encoding::None, _, Some(reason)) => Some((self.accepted_end, reason)),
             (Encoding::None, Some((start, reason)), None) => Some((*start, reason.clone())),
             (_, None, _) => None,
@@ -564,7 +574,8 @@ impl LogReader {
 
 impl Piece {
     fn place(&mut self, text_offset: usize, is_from_start: bool) -> RowPlace {
-        while self.frames.len() > 1 && self.frames.front().is_some_and(|frame| frame.text_end <= text_offset) {
+        while self.frames.len() > 1 && self.frames.front().is_some_and(|frame| frame.text_end <= text_offset)
+        {
             self.frames.pop_front();
         }
         let frame = self.frames.front().copied();

@@ -263,7 +263,8 @@ fn good_row_at(source: &LogSource, offset: u64) -> Result<Option<Event>> {
     let mut piece = 8192;
     loop {
         let from = bytes.len();
-        let read = super::group::read_more(source, offset, &mut bytes, piece).map_err(|error| io_error(&error))?;
+        let read =
+            super::group::read_more(source, offset, &mut bytes, piece).map_err(|error| io_error(&error))?;
         if let Some(newline) = memchr::memchr(b'\n', &bytes[from..]) {
             bytes.truncate(from + newline + 1);
             return Ok(first_good_event(bytes, source));
@@ -314,7 +315,8 @@ fn first_seq_at(source: &LogSource, offset: u64) -> Result<Option<(u64, u64)>> {
     if source.encoding == Encoding::None {
         return Ok(good_row_at(source, offset)?.map(|event| (offset, event.seq())));
     }
-    let text = frames::peek_text(&source.file, offset, source.end, PROBE_TEXT_BYTES).map_err(|error| io_error(&error))?;
+    let text = frames::peek_text(&source.file, offset, source.end, PROBE_TEXT_BYTES)
+        .map_err(|error| io_error(&error))?;
     let whole = memchr::memrchr(b'\n', &text).map_or(0, |newline| newline + 1);
     let mut text = text;
     text.truncate(whole);

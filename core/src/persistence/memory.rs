@@ -51,7 +51,12 @@ impl MemoryPersistence {
     }
 
     fn log(&self, header: SessionHeader, access: Access) -> Arc<dyn SessionLog> {
-        Arc::new(MemoryLog { sessions: Arc::clone(&self.sessions), header, access, is_closed: AtomicBool::new(false) })
+        Arc::new(MemoryLog {
+            sessions: Arc::clone(&self.sessions),
+            header,
+            access,
+            is_closed: AtomicBool::new(false),
+        })
     }
 }
 
@@ -106,7 +111,11 @@ impl SessionPersistence for MemoryPersistence {
         };
         if access == Access::Write {
             if stored.is_owned {
-                return Err(about(Code::SessionAlreadyOwned, format!("session {id} is open for writing"), id));
+                return Err(about(
+                    Code::SessionAlreadyOwned,
+                    format!("session {id} is open for writing"),
+                    id,
+                ));
             }
             stored.is_owned = true;
         }
@@ -135,10 +144,19 @@ impl SessionPersistence for MemoryPersistence {
 
 impl MemoryLog {
     /// Runs `work` on the stored session, after the checks that every call begins with.
-    fn with<T>(&self, operation: &str, writes: bool, work: impl FnOnce(&mut Stored) -> Result<T>) -> Result<T> {
+    fn with<T>(
+        &self,
+        operation: &str,
+        writes: bool,
+        work: impl FnOnce(&mut Stored) -> Result<T>,
+    ) -> Result<T> {
         let id = &self.header.id;
         if self.is_closed.load(Ordering::Acquire) {
-            return Err(about(Code::HandleClosed, format!("`{operation}` was called on a closed handle"), id));
+            return Err(about(
+                Code::HandleClosed,
+                format!("`{operation}` was called on a closed handle"),
+                id,
+            ));
         }
         if writes && self.access == Access::Read {
             return Err(about(Code::SessionReadOnly, format!("`{operation}` needs a write handle"), id));

@@ -261,7 +261,11 @@ pub fn scan_frame(window: &mut FileWindow<impl ReadAt>, start: u64) -> io::Resul
 }
 
 /// Steps over the blocks and the checksum of the frame at `start`.
-fn scan_blocks(window: &mut FileWindow<impl ReadAt>, start: u64, header: FrameHeader) -> io::Result<FrameStep> {
+fn scan_blocks(
+    window: &mut FileWindow<impl ReadAt>,
+    start: u64,
+    header: FrameHeader,
+) -> io::Result<FrameStep> {
     let mut position = start + header.header_bytes as u64;
     loop {
         let bytes = window.bytes(position, BLOCK_HEADER_BYTES)?;

@@ -199,7 +199,11 @@ fn find_magic(window: &mut FileWindow<impl ReadAt>, from: u64, until: u64) -> io
 }
 
 /// A scan from a known frame start to the end, keeping no more frames than reach back `wanted_bytes`.
-fn scan_keeping_tail(window: &mut FileWindow<impl ReadAt>, start: u64, wanted_bytes: u64) -> io::Result<TailFrames> {
+fn scan_keeping_tail(
+    window: &mut FileWindow<impl ReadAt>,
+    start: u64,
+    wanted_bytes: u64,
+) -> io::Result<TailFrames> {
     let mut kept = VecDeque::new();
     let mut tail = TailFrames { is_from_floor: true, ..TailFrames::default() };
     let wanted_from = window.end().saturating_sub(wanted_bytes);

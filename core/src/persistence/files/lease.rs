@@ -35,9 +35,11 @@ impl Lease {
     /// `SESSION_ALREADY_OWNED`, `IO`.
     pub(super) fn acquire(storage: &dyn Storage, directory: &Path, id: &str) -> Result<Lease> {
         let path = directory.join(LOCK_FILE);
-        let failed = |doing: &str, error: &io::Error| Error::io(doing, error).with_path(&path).with_session_id(id);
+        let failed =
+            |doing: &str, error: &io::Error| Error::io(doing, error).with_path(&path).with_session_id(id);
         for _ in 0..LOCK_ATTEMPTS_MAX {
-            let file = storage.open(&path, OpenHow::Lock).map_err(|error| failed("open the lock file", &error))?;
+            let file =
+                storage.open(&path, OpenHow::Lock).map_err(|error| failed("open the lock file", &error))?;
             if !file.try_lock().map_err(|error| failed("take the lock", &error))? {
                 return Err(owned(storage, directory, id));
             }

@@ -58,7 +58,8 @@ impl Shared {
         if mode == ListMode::Strict {
             listing = strictly(listing)?;
         }
-        let stored: HashMap<&str, ()> = listing.sessions.iter().map(|one| (one.header.id.as_str(), ())).collect();
+        let stored: HashMap<&str, ()> =
+            listing.sessions.iter().map(|one| (one.header.id.as_str(), ())).collect();
         let missing: Vec<_> =
             pending.into_iter().filter(|one| !stored.contains_key(one.header.id.as_str())).collect();
         listing.sessions.extend(missing);
@@ -78,8 +79,8 @@ impl Shared {
             };
             for entry in &entries {
                 let path = project.join(&entry.name);
-                let is_flat = entry.kind == FileKind::File
-                    && entry.name.to_str().is_some_and(names::is_flat_layout);
+                let is_flat =
+                    entry.kind == FileKind::File && entry.name.to_str().is_some_and(names::is_flat_layout);
                 if is_flat {
                     listing.problems.push(problem(&path, locate::flat_layout(path.clone())));
                 }
@@ -121,7 +122,8 @@ fn problem(path: &Path, error: Error) -> Problem {
 
 /// The id that a session folder's name stands for, where the name is the id itself; a guess for people, never used to open.
 fn id_of_folder(path: &Path) -> Option<String> {
-    let is_generation = path.file_name().and_then(|name| name.to_str()).is_some_and(|n| names::parse_any(n).is_some());
+    let is_generation =
+        path.file_name().and_then(|name| name.to_str()).is_some_and(|n| names::parse_any(n).is_some());
     let folder = if is_generation { path.parent()? } else { path };
     let name = folder.file_name()?.to_str()?;
     (!name.contains('~') && names::session_directory(name).as_deref() == Ok(name)).then(|| name.to_owned())

@@ -32,8 +32,9 @@ impl Shared {
 
     /// The log of a session; `None` if no project holds one.
     pub(super) fn find(&self, id: &str) -> Result<Option<Located>> {
-        let name = names::session_directory(id)
-            .map_err(|fault| Error::new(Code::InvalidArgument, format!("the session id cannot be used: {fault}")))?;
+        let name = names::session_directory(id).map_err(|fault| {
+            Error::new(Code::InvalidArgument, format!("the session id cannot be used: {fault}"))
+        })?;
         let projects = self.projects()?;
         let mut found: Vec<Located> = Vec::new();
         for project in &projects {
@@ -42,7 +43,9 @@ impl Shared {
                 Ok(entries) => found.extend(select(&directory, &entries).map_err(|e| e.with_session_id(id))?),
                 Err(error) if is_absence(&error) => {}
                 Err(error) => {
-                    return Err(Error::io("read the session folder", &error).with_path(directory).with_session_id(id));
+                    return Err(Error::io("read the session folder", &error)
+                        .with_path(directory)
+                        .with_session_id(id));
                 }
             }
         }
@@ -83,7 +86,8 @@ impl Shared {
                 let Ok(entries) = self.storage.read_directory(&directory) else { continue };
                 let mut names: Vec<_> = entries.iter().filter_map(|entry| entry.name.to_str()).collect();
                 names.sort_unstable();
-                let mut generations = names.iter().filter_map(|name| Some((names::parse_any(name)?.1, *name)));
+                let mut generations =
+                    names.iter().filter_map(|name| Some((names::parse_any(name)?.1, *name)));
                 if let Some((encoding, name)) = generations.next() {
                     return Ok(Some((encoding, directory.join(name))));
                 }
@@ -93,7 +97,12 @@ impl Shared {
     }
 
     /// Opens the file of a located generation and checks that header and place agree. `id`: the one asked for.
-    pub(super) fn open_located(&self, located: &Located, id: Option<&str>, how: OpenHow) -> Result<OpenedLog> {
+    pub(super) fn open_located(
+        &self,
+        located: &Located,
+        id: Option<&str>,
+        how: OpenHow,
+    ) -> Result<OpenedLog> {
         let named = |error: Error| match id {
             Some(id) => error.with_path(&located.path).with_session_id(id),
             None => error.with_path(&located.path),
@@ -101,7 +110,10 @@ impl Shared {
         if located.version > u64::from(FORMAT_VERSION) {
             return Err(named(future(located.version)));
         }
-        let file = self.storage.open(&located.path, how).map_err(|error| named(Error::io("open the log", &error)))?;
+        let file = self
+            .storage
+            .open(&located.path, how)
+            .map_err(|error| named(Error::io("open the log", &error)))?;
         let limits = self.settings.limits;
         let opened = open_log(file, located.version, located.encoding, limits).map_err(named)?;
         self.check_identity(located, &opened.header.header, id).map_err(named)?;
@@ -137,7 +149,8 @@ impl Shared {
 }
 
 fn future(version: u64) -> Error {
-    let message = format!("the log is of format version {version}, this library knows versions up to {FORMAT_VERSION}");
+    let message =
+        format!("the log is of format version {version}, this library knows versions up to {FORMAT_VERSION}");
     Error::new(Code::FormatUnsupported, message).with_version(version.to_string())
 }
 
@@ -148,7 +161,8 @@ pub(super) fn flat_layout(path: PathBuf) -> Error {
 }
 
 pub(super) fn two_projects(id: &str, paths: Vec<PathBuf>) -> Error {
-    let mut error = Error::new(Code::SessionConflict, format!("session {id} is in {} project folders", paths.len()));
+    let mut error =
+        Error::new(Code::SessionConflict, format!("session {id} is in {} project folders", paths.len()));
     if let Some(first) = paths.first() {
         error = error.with_path(first);
     }
@@ -165,7 +179,9 @@ pub(super) fn select(directory: &Path, entries: &[DirectoryEntry]) -> Result<Opt
         }
         Selection::Absent | Selection::EncodingConflict { .. } => None,
     };
-    let has = |encoding| names().filter_map(OsStr::to_str).any(|name| names::parse_generation(name, encoding).is_some());
+    let has = |encoding| {
+        names().filter_map(OsStr::to_str).any(|name| names::parse_generation(name, encoding).is_some())
+    };
     if has(Encoding::None) && has(Encoding::Zstd) {
         let mut paths: Vec<_> = names()
             .filter(|name| name.to_str().is_some_and(|name| names::parse_any(name).is_some()))

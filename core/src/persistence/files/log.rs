@@ -1,10 +1,10 @@
 //! The handle of a file-backed log: checks in the order of `format.md` 6.1, then hands on to reader or writer.
 
+use super::Shared;
 use super::lease::Lease;
 use super::publication;
 use super::reading::{AcceptedReader, StableReader, StoredLog, check_lineage};
 use super::writer::{Accepted, LogFile, Writer, check_seed};
-use super::Shared;
 use crate::cancel::CancelToken;
 use crate::error::{Code, Error, Result};
 use crate::event::{Event, is_known_type};
@@ -57,7 +57,12 @@ pub(super) fn not_found(id: &str) -> Error {
 
 impl FileLog {
     /// The handle of a session that is not on the disk yet.
-    pub(super) fn created(shared: &Arc<Shared>, header: SessionHeader, cut: u64, encoding: Encoding) -> Result<FileLog> {
+    pub(super) fn created(
+        shared: &Arc<Shared>,
+        header: SessionHeader,
+        cut: u64,
+        encoding: Encoding,
+    ) -> Result<FileLog> {
         let place = publication::place_of(shared, &header, encoding)?;
         Ok(FileLog::writing(shared, header, Writer::created(place), cut, Vec::new()))
     }
@@ -181,7 +186,8 @@ impl FileLog {
         self.enter(operation)?;
         let Side::Write { writer, accepted, cut, is_materialized } = &self.side else {
             cancel.check()?;
-            let message = format!("`{operation}` needs a write handle; this one of session {} only reads", self.id);
+            let message =
+                format!("`{operation}` needs a write handle; this one of session {} only reads", self.id);
             return Err(Error::new(Code::SessionReadOnly, message).with_session_id(&self.id));
         };
         let mut writer = lock(writer);
@@ -206,7 +212,8 @@ impl FileLog {
         for (index, event) in (0..).zip(batch) {
             let expected = writer.next_seq() + index;
             if event.seq() != expected {
-                let message = format!("event {index} of the batch has seq {}, the next is {expected}", event.seq());
+                let message =
+                    format!("event {index} of the batch has seq {}, the next is {expected}", event.seq());
                 return Err(Error::new(Code::InvalidArgument, message)
                     .with_session_id(&self.id)
                     .with_index(index)
@@ -220,7 +227,9 @@ impl FileLog {
                     .with_event_type(event.kind())
                     .with_session_id(&self.id)
                     .with_index(index)
-                    .with_advice("readers would refuse the log: mark the row `\"ignorable\":true` or use a known type"));
+                    .with_advice(
+                        "readers would refuse the log: mark the row `\"ignorable\":true` or use a known type",
+                    ));
             }
         }
         check_seed(&self.header, cut, writer.next_seq(), batch)
@@ -313,17 +322,28 @@ impl SessionLog for FileLog {
             }
         };
         let Some(log) = log else {
-            return Ok(LogEnd { event_count: 0, inherited_marker: None, file_bytes: 0, torn: None, frames: 0 });
+            return Ok(LogEnd {
+                event_count: 0,
+                inherited_marker: None,
+                file_bytes: 0,
+                torn: None,
+                frames: 0,
+            });
         };
         let mut reader = self.stable_reader(log, EventRange::ALL, cancel)?;
         while reader.next_event()?.is_some() {}
-        reader.end().cloned().ok_or_else(|| Error::new(Code::Internal, "a reader stopped before the end of the log"))
+        reader
+            .end()
+            .cloned()
+            .ok_or_else(|| Error::new(Code::Internal, "a reader stopped before the end of the log"))
     }
 
     fn event_count(&self, cancel: &CancelToken) -> Result<u64> {
         self.enter("event_count")?;
         match &self.side {
-            Side::Write { accepted, .. } => Ok(lock(accepted).as_ref().map_or(0, |accepted| accepted.event_count)),
+            Side::Write { accepted, .. } => {
+                Ok(lock(accepted).as_ref().map_or(0, |accepted| accepted.event_count))
+            }
             Side::Read { log } => {
                 let Some(log) = self.current(log)? else { return Ok(0) };
                 let mut reader = self.stable_reader(log, EventRange::newest(1), cancel)?;
@@ -364,7 +384,10 @@ impl SessionLog for FileLog {
 
 impl fmt::Debug for FileLog {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("FileLog").field("id", &self.id).field("access", &self.access()).finish_non_exhaustive()
+        f.debug_struct("FileLog")
+            .field("id", &self.id)
+            .field("access", &self.access())
+            .finish_non_exhaustive()
     }
 }
 

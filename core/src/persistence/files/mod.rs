@@ -148,13 +148,15 @@ impl FilePersistence {
 
 /// What `create` refuses (`format.md` 6.2).
 fn check_new_header(header: &SessionHeader, inherited: Option<u64>) -> Result<()> {
-    let refuse = |message: String| Err(Error::new(Code::InvalidArgument, message).with_session_id(&header.id));
+    let refuse =
+        |message: String| Err(Error::new(Code::InvalidArgument, message).with_session_id(&header.id));
     if let Err(fault) = header.check() {
         return refuse(format!("the header is not valid: {fault}"));
     }
-    for (what, name) in
-        [("id", names::session_directory(&header.id)), ("cwd", names::project_directory(header.cwd.as_deref()))]
-    {
+    for (what, name) in [
+        ("id", names::session_directory(&header.id)),
+        ("cwd", names::project_directory(header.cwd.as_deref())),
+    ] {
         match name {
             Ok(name) if name.len() <= names::FILE_NAME_BYTES_MAX => {}
             Ok(name) => {
@@ -169,7 +171,9 @@ fn check_new_header(header: &SessionHeader, inherited: Option<u64>) -> Result<()
     }
     match (header.is_seeded, inherited) {
         (true, None) => refuse("a seeded session needs the number of its inherited events".to_owned()),
-        (false, Some(count)) if count > 0 => refuse(format!("a session that is not seeded cannot inherit {count} events")),
+        (false, Some(count)) if count > 0 => {
+            refuse(format!("a session that is not seeded cannot inherit {count} events"))
+        }
         _ => Ok(()),
     }
 }
@@ -210,7 +214,11 @@ impl Shared {
                 _ => format!("session {id} is open for writing in this process"),
             };
             let error = Error::new(taken, message).with_session_id(id);
-            return Err(if taken == Code::SessionAlreadyOwned { error.with_owner("this process") } else { error });
+            return Err(if taken == Code::SessionAlreadyOwned {
+                error.with_owner("this process")
+            } else {
+                error
+            });
         }
         state.owned.insert(id.to_owned(), Weak::new());
         Ok(Claim { shared: self, id: id.to_owned(), is_kept: false })
@@ -231,7 +239,8 @@ impl Shared {
         let used = self.first_encoding_in_root()?;
         match (self.settings.encoding, used) {
             (Some(wanted), Some((used, path))) if wanted != used => {
-                let message = format!("the root uses the encoding `{}`, not `{}`", used.as_str(), wanted.as_str());
+                let message =
+                    format!("the root uses the encoding `{}`, not `{}`", used.as_str(), wanted.as_str());
                 Err(Error::new(Code::SessionConflict, message).with_path(path).with_advice(
                     "leave the encoding unset to follow the root, or use another root: other readers refuse a mixed one",
                 ))

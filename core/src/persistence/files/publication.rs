@@ -20,7 +20,9 @@ const STAGING_RANDOM_BYTES: usize = 6;
 /// Where a session with this header is stored.
 pub(super) fn place_of(shared: &Shared, header: &SessionHeader, encoding: Encoding) -> Result<Located> {
     let name = |result: Result<String, names::NameFault>| {
-        result.map_err(|fault| Error::new(Code::InvalidArgument, format!("the header cannot name a folder: {fault}")))
+        result.map_err(|fault| {
+            Error::new(Code::InvalidArgument, format!("the header cannot name a folder: {fault}"))
+        })
     };
     let project = name(names::project_directory(header.cwd.as_deref()))?;
     let session = name(names::session_directory(&header.id))?;
@@ -81,8 +83,9 @@ pub(super) fn publish(shared: &Shared, place: &Located, _lease: &Lease, bytes: &
     let storage = &*shared.storage;
     let staging = staging_path(shared, &place.path)?;
     let failed = |doing: &str, error: &io::Error| Error::io(doing, error).with_path(&staging);
-    let file =
-        storage.open(&staging, OpenHow::CreateNew).map_err(|error| failed("make the staging file", &error))?;
+    let file = storage
+        .open(&staging, OpenHow::CreateNew)
+        .map_err(|error| failed("make the staging file", &error))?;
     let staged = (|| {
         write_all(&*file, bytes).map_err(|error| failed("write the staging file", &error))?;
         file.sync().map_err(|error| failed("sync the staging file", &error))?;
@@ -105,7 +108,9 @@ pub(super) fn publish(shared: &Shared, place: &Located, _lease: &Lease, bytes: &
     let _ = storage.remove_file(&staging);
     Ok(Published {
         log: LogFile { file: Some(file), identity, path: place.path.clone() },
-        sync_error: synced.err().map(|error| Error::io("sync the session folder", &error).with_path(&place.directory)),
+        sync_error: synced
+            .err()
+            .map(|error| Error::io("sync the session folder", &error).with_path(&place.directory)),
     })
 }
 
@@ -123,9 +128,9 @@ fn link_error(error: &io::Error, path: &Path) -> Error {
         io::ErrorKind::AlreadyExists => {
             Error::new(Code::SessionAlreadyExists, "another writer stored this session first").with_path(path)
         }
-        io::ErrorKind::Unsupported | io::ErrorKind::PermissionDenied => {
-            new.with_advice("the file system of the root must support hard links; choose another one for the root")
-        }
+        io::ErrorKind::Unsupported | io::ErrorKind::PermissionDenied => new.with_advice(
+            "the file system of the root must support hard links; choose another one for the root",
+        ),
         _ => new,
     }
 }

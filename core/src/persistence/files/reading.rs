@@ -33,7 +33,8 @@ impl StoredLog {
     pub(super) fn open(shared: &Shared, located: Located, id: &str, how: OpenHow) -> Result<StoredLog> {
         let opened = shared.open_located(&located, Some(id), how)?;
         if located.version != u64::from(FORMAT_VERSION) {
-            let message = format!("the log is of format version {} and must be migrated first", located.version);
+            let message =
+                format!("the log is of format version {} and must be migrated first", located.version);
             return Err(Error::new(Code::FormatUnsupported, message)
                 .with_version(located.version.to_string())
                 .with_session_id(id)
@@ -56,7 +57,9 @@ impl StoredLog {
             Ok(_) => {}
             Err(error) if error.kind() == io::ErrorKind::NotFound => {}
             Err(error) => {
-                return Err(Error::io("look at the log", &error).with_path(&self.located.path).with_session_id(id));
+                return Err(Error::io("look at the log", &error)
+                    .with_path(&self.located.path)
+                    .with_session_id(id));
             }
         }
         let Some(located) = shared.find(id)? else { return Ok(None) };
@@ -71,8 +74,12 @@ impl StoredLog {
 /// Checks a log that was read from its first row to its end against its header (`format.md` 2.6).
 pub(super) fn check_lineage(header: &SessionHeader, end: &LogEnd) -> Result<()> {
     let what = match (header.is_seeded, end.inherited_marker) {
-        (true, None) => "the header says that the session is seeded, but no `session/end-seed` marks what it inherited",
-        (false, Some(_)) => "a `session/end-seed` marks inherited events, but the header says that there are none",
+        (true, None) => {
+            "the header says that the session is seeded, but no `session/end-seed` marks what it inherited"
+        }
+        (false, Some(_)) => {
+            "a `session/end-seed` marks inherited events, but the header says that there are none"
+        }
         _ => return Ok(()),
     };
     Err(Error::new(Code::SessionCorrupt, what).with_at(At::SeedMarker).with_salvageable(end.event_count))
@@ -171,7 +178,8 @@ impl StableReader {
         self.log = fresh;
         let from = self.next_seq.unwrap_or(0);
         let range = EventRange::window(from, self.to.saturating_sub(from));
-        self.reader = RangeReader::new(self.log.source.clone(), range, &self.cancel).map_err(|e| self.named(e))?;
+        self.reader =
+            RangeReader::new(self.log.source.clone(), range, &self.cancel).map_err(|e| self.named(e))?;
         Ok(true)
     }
 

@@ -3,10 +3,10 @@
 //! Invariant: bytes before `length` are accepted and on the disk. Bytes after it are ours to cut, as far as `excess` says: a torn tail
 //! found at opening, or what a failed write left. Anything else after `length` is somebody else's, and stops this writer for good.
 
+use super::Shared;
 use super::lease::Lease;
 use super::locate::Located;
 use super::publication::{self, Published};
-use super::Shared;
 use crate::error::{Code, Error, Result};
 use crate::event::Event;
 use crate::event::row::is_inherited_marker;
@@ -290,7 +290,9 @@ impl Writer {
         let storage = &*shared.storage;
         let lost = |what: &str| {
             let message = format!("{what}, so session {id} is no longer this handle's");
-            Err(Error::new(Code::SessionOwnershipLost, message).with_session_id(id).with_path(&self.place.path))
+            Err(Error::new(Code::SessionOwnershipLost, message)
+                .with_session_id(id)
+                .with_path(&self.place.path))
         };
         match self.lease.as_ref().map(|lease| lease.is_held(storage)) {
             Some(Ok(true)) => {}
@@ -424,7 +426,8 @@ impl Writer {
     fn save_tail(&mut self, shared: &Shared) -> Result<PathBuf> {
         let storage = &*shared.storage;
         let suffix = self.place.encoding.extension();
-        let failed = |error: &io::Error, path: &PathBuf| Error::io("save the torn tail", error).with_path(path);
+        let failed =
+            |error: &io::Error, path: &PathBuf| Error::io("save the torn tail", error).with_path(path);
         let log = self.file(storage).map_err(|error| failed(&error, &self.place.path))?;
         for number in 1..=SAVED_NAMES_MAX {
             let path = self.place.directory.join(format!("session.cut-{}-{number}{suffix}", self.length));
@@ -471,10 +474,9 @@ impl Writer {
                 self.bytes.extend_from_slice(text.as_bytes());
                 Ok(())
             }
-            Encoding::Zstd => self
-                .encoder
-                .encode(text.as_bytes(), &mut self.bytes)
-                .map_err(|fault| Error::new(Code::OutOfMemory, format!("the batch could not be compressed: {fault}"))),
+            Encoding::Zstd => self.encoder.encode(text.as_bytes(), &mut self.bytes).map_err(|fault| {
+                Error::new(Code::OutOfMemory, format!("the batch could not be compressed: {fault}"))
+            }),
         }
     }
 }
@@ -493,7 +495,8 @@ fn copy_from(log: &dyn StorageFile, mut offset: u64, copy: &dyn StorageFile) -> 
 
 /// A seeded session must begin with its whole prefix and the marker at the cut; an unseeded one has no such marker (`format.md` 2.6).
 pub(super) fn check_seed(header: &SessionHeader, cut: u64, next_seq: u64, batch: &[Event]) -> Result<()> {
-    let marker = batch.iter().rev().find(|event| is_inherited_marker(event.kind(), event.data())).map(Event::seq);
+    let marker =
+        batch.iter().rev().find(|event| is_inherited_marker(event.kind(), event.data())).map(Event::seq);
     let is_first = next_seq == 0;
     match (header.is_seeded && is_first, marker) {
         (true, Some(seq)) if seq == cut => Ok(()),
