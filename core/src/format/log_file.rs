@@ -108,7 +108,9 @@ fn framed_header_line(file: &Arc<dyn StorageFile>, end: u64, limits: &ReadLimits
         Ok(Decoded::Whole(_)) => {}
         Ok(Decoded::TooLong) => return Err(too_long(limits)),
         Err(_) => {
-            return Err(header_corrupt("the header frame does not decode or fails its checksum").with_frame(0));
+            return Err(
+                header_corrupt("the header frame does not decode or fails its checksum").with_frame(0)
+            );
         }
     }
     if memchr::memchr(b'\n', &text) != text.len().checked_sub(1) {

@@ -129,7 +129,7 @@ enum Stage {
     /// Frames, from this offset.
     Frames(u64),
     /// One frame that is too long to be held whole.
-    Stream { stream: FrameStream<Arc<dyn StorageFile>>, frame: FrameInfo },
+    Stream { stream: Box<FrameStream<Arc<dyn StorageFile>>>, frame: FrameInfo },
     /// An unfinished last frame.
     Torn { start: u64, is_readable: bool },
     /// Damage that stands behind everything read so far.
@@ -410,7 +410,7 @@ impl LogReader {
     /// A frame that is too long to be held whole is decoded twice: for its checksum, then piece by piece.
     fn begin_stream(&mut self, frame: FrameInfo) -> Result<()> {
         let file = Arc::clone(&self.source.file);
-        let mut stream = FrameStream::new(file, frame.start, frame.end, false);
+        let mut stream = Box::new(FrameStream::new(file, frame.start, frame.end, false));
         let checked = stream.check();
         if self.io(checked)?.is_err() {
             return self.damaged_frame(frame);
@@ -419,7 +419,11 @@ impl LogReader {
         Ok(())
     }
 
-    fn fill_stream(&mut self, mut stream: FrameStream<Arc<dyn StorageFile>>, frame: FrameInfo) -> Result<()> {
+    fn fill_stream(
+        &mut self,
+        mut stream: Box<FrameStream<Arc<dyn StorageFile>>>,
+        frame: FrameInfo,
+    ) -> Result<()> {
         let mut bytes = std::mem::take(&mut self.carry);
         let read = self.read_stream(&mut stream, &mut bytes)?;
         let place = PieceFrame { text_end: usize::MAX, index: self.frame_index, start: frame.start };

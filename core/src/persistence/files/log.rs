@@ -38,7 +38,7 @@ enum Side {
     },
     Write {
         /// Serializes appends, flushes and the close. Held across their I/O: that is what serializing them means. Reads do not take it.
-        writer: Mutex<Writer>,
+        writer: Box<Mutex<Writer>>,
         /// What reads of this handle may see, copied from the writer after each change.
         accepted: Mutex<Option<Accepted>>,
         cut: u64,
@@ -83,7 +83,7 @@ impl FileLog {
             side: Side::Write {
                 accepted: Mutex::new(writer.accepted()),
                 is_materialized: AtomicBool::new(writer.is_materialized()),
-                writer: Mutex::new(writer),
+                writer: Box::new(Mutex::new(writer)),
                 cut,
             },
             notices: Mutex::new(notices),
