@@ -314,5 +314,4 @@ impl Drop for FaultyFile {
 }
 
 #[cfg(test)]
-#[path = "faulty_tests.rs"]
 mod tests;
