@@ -12,8 +12,8 @@
 //! - bytes that a failed sync did not write: there or zeros, even after later syncs.
 //!
 //! A sync of a file makes none of its names durable, and a sync of a directory no content, as POSIX has it; most file
-//! systems give more. Not modelled: sectors that lie, damage of what was synced, a cut that a failed sync left in
-//! doubt, times.
+//! systems give more. Not modelled: several runs of zeros in one file, sectors that lie, damage of what was synced, a cut that a failed sync left in
+//! doubt, the times of files (a changed file has other times than before, no more).
 
 mod content_choices;
 mod replay;
@@ -71,7 +71,7 @@ impl<'a> CrashImages<'a> {
     #[must_use]
     pub fn new(journal: &'a Journal, seed: u64) -> Self {
         let template = journal.machine.after_restart();
-        let replay = Replay::new(journal.initial.nodes.clone());
+        let replay = Replay::new(&journal.initial);
         CrashImages { journal, random: SplitMix64::new(seed), template, replayed: (0, replay) }
     }
 
@@ -79,7 +79,7 @@ impl<'a> CrashImages<'a> {
     pub fn point(&mut self, effects: usize) -> CrashPoint {
         let effects = effects.min(self.journal.len());
         if self.replayed.0 > effects {
-            self.replayed = (0, Replay::new(self.journal.initial.nodes.clone()));
+            self.replayed = (0, Replay::new(&self.journal.initial));
         }
         let (done, replay) = &mut self.replayed;
         for effect in self.journal.effects().iter().take(effects).skip(*done) {
@@ -169,8 +169,8 @@ impl CrashPoint {
         counts.iter().fold(1, |product: u128, count| product.saturating_mul(*count as u128))
     }
 
-    /// Every combination of every choice, a few of them equal. Holes of files with more than 16 unsynced bytes are
-    /// left to [`sample`](Self::sample).
+    /// Every combination of every choice, a few of them equal. With more than 16 unsynced bytes in a file, its holes
+    /// and its zeros in a smaller file are left to [`sample`](Self::sample).
     pub fn exhaustive(&self) -> impl Iterator<Item = CrashImage> + '_ {
         let choices = self.choices(content_choices::exhaustive);
         let counts = counts(&choices);

@@ -318,5 +318,4 @@ impl Drop for FaultyFile {
 }
 
 #[cfg(test)]
-#[path = "faulty_tests.rs"]
 mod tests;

@@ -8,8 +8,8 @@ use super::super::SplitMix64;
 use super::super::content::Content;
 use super::replay::PendingFile;
 
-/// Up to how many unsynced bytes every possible hole is listed: their number grows with the square.
-const EXHAUSTIVE_HOLES_BYTES_MAX: u64 = 16;
+/// Up to how many unsynced bytes every possible run of zeros is listed: their number grows with the third power.
+const EXHAUSTIVE_ZEROS_BYTES_MAX: u64 = 16;
 
 /// One way a file may have survived.
 #[derive(Clone, Debug)]
@@ -65,19 +65,24 @@ pub(super) fn corners(file: &PendingFile) -> Vec<FileChoice> {
     choices
 }
 
-/// Every size and every cut, with nothing or zeros behind; every hole while the unsynced bytes are few.
+/// Every cut, with nothing or zeros up to the full size behind; while the unsynced bytes are few, also every run of
+/// zeros in a file of every size.
 pub(super) fn exhaustive(file: &PendingFile) -> Vec<FileChoice> {
     let mut choices = ends(file);
     for (number, (begin, end)) in growths(file) {
         push_cuts(file, number, begin + 1..end, &mut choices);
     }
-    let (floor, live) = (file.untouched_size(), file.live().size());
-    push_zeros(file, floor..live, &mut choices);
-    if live.saturating_sub(floor) <= EXHAUSTIVE_HOLES_BYTES_MAX {
-        let holes = (floor..live).flat_map(|from| (from + 1..live).map(move |to| (from, to)));
-        push_holes(file, holes, &mut choices);
+    let (floor, live) = (file.untouched_size(), file.live());
+    push_zeros(file, floor..live.size(), &mut choices);
+    if live.size().saturating_sub(floor) <= EXHAUSTIVE_ZEROS_BYTES_MAX {
+        for size in floor..=live.size() {
+            let content = prefix(live, size);
+            let ends = |from| (from + 1..=size).map(move |to| (from, to));
+            let runs = (floor..size).flat_map(ends).filter(|(_, to)| *to < live.size());
+            choices.extend(runs.map(|(from, to)| zeroed(&content, from, to)));
+        }
     }
-    push_older(file, floor..=live, &mut choices);
+    push_older(file, floor..=live.size(), &mut choices);
     choices
 }
 
@@ -97,20 +102,16 @@ pub(super) fn random(file: &PendingFile, random: &mut SplitMix64) -> FileChoice 
             let cut = between(random, floor, live.size());
             FileChoice::new(prefix(live, cut), FileOutcome::Cut(file.versions.len() - 1, cut))
         }
-        3 => {
+        3 | 4 => {
             let from = between(random, floor, live.size());
             let to = between(random, from, live.size());
-            FileChoice::new(prefix(live, to).with_zeros(from..to), FileOutcome::Zeros(from, to))
-        }
-        4 => {
-            let from = between(random, floor, live.size());
-            let to = between(random, from, live.size());
-            let size = between(random, to, live.size());
-            hole(&prefix(live, size), from, to)
+            let size = if random.once_in(2) { to } else { between(random, to, live.size()) };
+            zeroed(&prefix(live, size), from, to)
         }
         _ => {
             let cut = between(random, floor, live.size());
-            older(file, cut).unwrap_or_else(|| FileChoice::new(live.clone(), FileOutcome::Everything))
+            older(file, cut, random.once_in(2))
+                .unwrap_or_else(|| FileChoice::new(live.clone(), FileOutcome::Everything))
         }
     };
     for range in &file.doubtful {
@@ -179,11 +180,12 @@ fn push_holes(
 ) {
     let (floor, live) = (file.untouched_size(), file.live());
     let holes = holes.into_iter().filter(|(from, to)| floor <= *from && from < to && *to < live.size());
-    choices.extend(holes.map(|(from, to)| hole(live, from, to)));
+    choices.extend(holes.map(|(from, to)| zeroed(live, from, to)));
 }
 
 fn push_older(file: &PendingFile, cuts: impl IntoIterator<Item = u64>, choices: &mut Vec<FileChoice>) {
-    choices.extend(cuts.into_iter().filter_map(|cut| older(file, cut)));
+    let both = |cut| [older(file, cut, false), older(file, cut, true)];
+    choices.extend(cuts.into_iter().flat_map(both).flatten());
 }
 
 fn prefix(content: &Content, size: u64) -> Content {
@@ -192,25 +194,29 @@ fn prefix(content: &Content, size: u64) -> Content {
     content
 }
 
-fn hole(content: &Content, from: u64, to: u64) -> FileChoice {
-    FileChoice {
-        content: content.with_zeros(from..to),
-        has_hole: from < to && to < content.size(),
-        outcome: FileOutcome::Hole(from, to),
-    }
+fn zeroed(content: &Content, from: u64, to: u64) -> FileChoice {
+    let has_hole = from < to && to < content.size();
+    let outcome = if has_hole { FileOutcome::Hole(from, to) } else { FileOutcome::Zeros(from, to) };
+    FileChoice { content: content.with_zeros(from..to), has_hole, outcome }
 }
 
-/// The newest bytes up to `cut`, the durable ones behind: where an unsynced cut was followed by other bytes and the
-/// blocks were written, but neither size. `None` if that is no case of its own.
-fn older(file: &PendingFile, cut: u64) -> Option<FileChoice> {
+/// The newest bytes up to `cut` in a file that still has its durable, larger size: blocks were written, the size was
+/// not. Behind them the durable bytes, or zeros, with which a file system clears the rest of a block that it cuts.
+/// `None` without an unsynced cut of durable bytes.
+fn older(file: &PendingFile, cut: u64, is_cleared: bool) -> Option<FileChoice> {
     let (durable, live) = (file.versions.first()?, file.live());
     let floor = file.untouched_size();
-    if floor == durable.size() || cut <= floor || cut > live.size() || cut >= durable.size() {
+    if !(floor..=live.size()).contains(&cut) || cut >= durable.size() || floor == durable.size() {
         return None;
     }
     let mut content = prefix(live, cut);
+    if is_cleared {
+        content.append_zeros(durable.size() - cut);
+        return Some(FileChoice::new(content, FileOutcome::Zeros(cut, durable.size())));
+    }
+    // Without a new byte it is the durable content.
     content.append_part(durable, cut..durable.size());
-    Some(FileChoice { content, has_hole: true, outcome: FileOutcome::Older(cut) })
+    (cut > floor).then_some(FileChoice { content, has_hole: true, outcome: FileOutcome::Older(cut) })
 }
 
 fn lose(choice: &FileChoice, range: &std::ops::Range<u64>) -> FileChoice {

@@ -1,7 +1,7 @@
 //! A journal replayed up to a crash point: what is certainly on the disk, and what may or may not be.
 
 use super::super::content::Content;
-use super::super::memory::state::{Body, Names, Node, Nodes, ROOT_INODE};
+use super::super::memory::state::{Body, Names, Node, Nodes, ROOT_INODE, State};
 use super::super::recording::Effect;
 use crate::storage::FileKind;
 use std::collections::{BTreeMap, BTreeSet};
@@ -17,6 +17,8 @@ pub(super) struct Replay {
     pub(super) files: BTreeMap<u64, PendingFile>,
     /// Changes of names that are not certain, and later ones that depend on their order, oldest first.
     pub(super) names: Vec<PendingName>,
+    /// Moves with each effect, so that a file that was changed never has the times it had before.
+    clock_ns: i128,
 }
 
 /// A file with changes since its last sync, or with bytes that a failed sync left in doubt.
@@ -127,11 +129,13 @@ fn names_of(nodes: &mut Nodes, directory: u64) -> Option<&mut Names> {
 }
 
 impl Replay {
-    pub(super) fn new(nodes: Nodes) -> Self {
-        Replay { nodes, files: BTreeMap::new(), names: Vec::new() }
+    pub(super) fn new(initial: &State) -> Self {
+        let clock_ns = initial.last_change_ns();
+        Replay { nodes: initial.nodes.clone(), files: BTreeMap::new(), names: Vec::new(), clock_ns }
     }
 
     pub(super) fn apply(&mut self, effect: &Effect) {
+        self.clock_ns += 1;
         match effect {
             Effect::Create { directory, inode, kind, target, .. } => {
                 let body = match kind {
@@ -140,7 +144,7 @@ impl Replay {
                     FileKind::Link => Body::Link(target.clone().unwrap_or_default()),
                     FileKind::Other => Body::Special,
                 };
-                self.nodes.insert(*inode, Arc::new(Node { body, modified_ns: 0, changed_ns: 0 }));
+                self.nodes.insert(*inode, self.node(body));
                 self.change_name(effect, *directory, *directory, false);
             }
             Effect::Link { directory, .. } | Effect::Unlink { directory, .. } => {
@@ -174,6 +178,10 @@ impl Replay {
         }
     }
 
+    fn node(&self, body: Body) -> Arc<Node> {
+        Arc::new(Node { body, modified_ns: self.clock_ns, changed_ns: self.clock_ns })
+    }
+
     fn change_file(&mut self, inode: u64, change: impl FnOnce(&mut PendingFile)) {
         let durable = || match self.nodes.get(&inode).map(|node| &node.body) {
             Some(Body::File(content)) => content.clone(),
@@ -190,12 +198,12 @@ impl Replay {
     fn sync_file(&mut self, inode: u64) {
         let Some(file) = self.files.get_mut(&inode) else { return };
         let live = file.live().clone();
-        self.nodes.insert(inode, Arc::new(file_node(live.clone())));
-        file.versions = vec![live];
+        file.versions = vec![live.clone()];
         file.unsynced.clear();
         if file.doubtful.is_empty() {
             self.files.remove(&inode);
         }
+        self.nodes.insert(inode, self.node(Body::File(live)));
     }
 
     fn change_name(&mut self, effect: &Effect, from: u64, to: u64, moves_directory: bool) {
@@ -251,7 +259,7 @@ impl Replay {
     pub(super) fn disk(&self, files: Vec<(u64, Content)>, outcomes: &[NameOutcome]) -> Nodes {
         let mut nodes = self.nodes.clone();
         for (inode, content) in files {
-            nodes.insert(inode, Arc::new(file_node(content)));
+            nodes.insert(inode, self.node(Body::File(content)));
         }
         for (name, outcome) in self.names.iter().zip(outcomes) {
             name.apply(&mut nodes, *outcome);
@@ -265,9 +273,4 @@ fn cut_ranges(ranges: &mut Vec<Range<u64>>, size: u64) {
         range.end = range.end.min(size);
         !range.is_empty()
     });
-}
-
-/// Times do not survive a crash in any way to rely on; the image gives every file one.
-fn file_node(content: Content) -> Node {
-    Node { body: Body::File(content), modified_ns: 0, changed_ns: 0 }
 }

@@ -184,6 +184,10 @@ impl State {
     /// The time for a change: the clock's, and never the same twice.
     fn time_ns(&mut self) -> i128 {
         self.tick_ns += 1;
+        self.last_change_ns()
+    }
+
+    pub(in super::super) fn last_change_ns(&self) -> i128 {
         i128::from(self.clock_ms) * NANOSECONDS_PER_MILLISECOND + self.tick_ns
     }
 
