@@ -34,7 +34,7 @@ pub(super) struct FileLog {
 enum Side {
     Read {
         /// What the last read found; `None` for a session that was pending when it was opened.
-        log: Mutex<Option<StoredLog>>,
+        log: Mutex<Option<Box<StoredLog>>>,
     },
     Write {
         /// Serializes appends, flushes and the close. Held across their I/O: that is what serializing them means. Reads do not take it.
@@ -105,7 +105,7 @@ impl FileLog {
             header,
             is_closing: AtomicBool::new(false),
             observed: Arc::default(),
-            side: Side::Read { log: Mutex::new(log) },
+            side: Side::Read { log: Mutex::new(log.map(Box::new)) },
             notices: Mutex::default(),
         })
     }
@@ -158,7 +158,7 @@ impl FileLog {
     }
 
     /// The log as it is now, for a read handle; `None` while the session is pending.
-    fn current(&self, known: &Mutex<Option<StoredLog>>) -> Result<Option<StoredLog>> {
+    fn current(&self, known: &Mutex<Option<Box<StoredLog>>>) -> Result<Option<StoredLog>> {
         let before = lock(known).clone();
         let now = match before {
             Some(log) => log.refreshed(&self.shared, &self.id)?.ok_or_else(|| not_found(&self.id))?,
@@ -168,7 +168,7 @@ impl FileLog {
                 StoredLog::open(&self.shared, located, &self.id, OpenHow::Read)?
             }
         };
-        *lock(known) = Some(now.clone());
+        *lock(known) = Some(Box::new(now.clone()));
         Ok(Some(now))
     }
 
