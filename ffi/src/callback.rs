@@ -9,7 +9,7 @@ use std::ffi::c_void;
 use std::sync::{Arc, Mutex, PoisonError};
 
 /// How much a log line matters.
-#[repr(i32)]
+#[repr(C)]
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum dsh_log_level {
     /// Something was lost or broke: a panic, a failure that no call could report.
@@ -18,9 +18,9 @@ pub enum dsh_log_level {
     DSH_LOG_WARNING = 2,
 }
 
-/// A line for the host's log. `text` is one line of UTF-8, lent until the callback returns. Runs on the thread that caused it, with
+/// A line for the host's log. `level` is a `dsh_log_level`. `text` is one line of UTF-8, lent until the callback returns. Runs on the thread that caused it, with
 /// no lock of the library held; it may call the library, and must not unwind or jump out.
-pub type dsh_log_callback = Option<unsafe extern "C" fn(level: dsh_log_level, text: dsh_str, user: *mut c_void)>;
+pub type dsh_log_callback = Option<unsafe extern "C" fn(level: i32, text: dsh_str, user: *mut c_void)>;
 
 /// Gives back the `user` of a callback; called once, after the callback's last call.
 pub type dsh_destructor = Option<unsafe extern "C" fn(user: *mut c_void)>;
@@ -33,7 +33,7 @@ pub(crate) struct LogSink {
 
 #[derive(Debug)]
 pub(crate) struct Callback {
-    function: unsafe extern "C" fn(dsh_log_level, dsh_str, *mut c_void),
+    function: unsafe extern "C" fn(i32, dsh_str, *mut c_void),
     user: *mut c_void,
     destructor: dsh_destructor,
 }
@@ -45,7 +45,7 @@ unsafe impl Sync for Callback {}
 
 impl Callback {
     pub(crate) fn new(
-        function: unsafe extern "C" fn(dsh_log_level, dsh_str, *mut c_void),
+        function: unsafe extern "C" fn(i32, dsh_str, *mut c_void),
         user: *mut c_void,
         destructor: dsh_destructor,
     ) -> Callback {
@@ -78,7 +78,7 @@ impl LogSink {
         let callback = self.callback.lock().unwrap_or_else(PoisonError::into_inner).clone();
         if let Some(callback) = callback {
             // SAFETY: C6; the text lives until the call returns.
-            unsafe { (callback.function)(level, dsh_str::of(text), callback.user) };
+            unsafe { (callback.function)(level as i32, dsh_str::of(text), callback.user) };
         }
     }
 

@@ -44,7 +44,7 @@ impl LogValue {
 }
 
 /// What a log handle may do.
-#[repr(i32)]
+#[repr(C)]
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum dsh_access {
     /// Reads; never takes ownership, works beside a writer.

@@ -43,7 +43,7 @@ pub const DSH_APPEND_TIME: u32 = 1;
 pub const DSH_APPEND_SEQ: u32 = 2;
 
 /// What an event does to the list of messages that a model sees.
-#[repr(i32)]
+#[repr(C)]
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum dsh_surface {
     /// Nothing.

@@ -56,7 +56,7 @@ impl StoreValue {
 }
 
 /// How new sessions are stored.
-#[repr(i32)]
+#[repr(C)]
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum dsh_encoding {
     /// As the sessions that the root already holds; in an empty root compressed.

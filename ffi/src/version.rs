@@ -7,8 +7,8 @@ use std::ffi::c_char;
 /// Changes only when a program built against an older header would break; the number in the soname.
 pub const ABI_MAJOR: u32 = 1;
 
-/// Grows with each addition: a program needs a library at least as new as its header.
-pub const ABI_MINOR: u32 = 0;
+/// Grows with each addition: a program needs a library at least as new as its header. Counts from 1, so the comparison in the header is never with 0.
+pub const ABI_MINOR: u32 = 1;
 
 /// What `dsh_has_feature` knows, by name; one word for each part of the library that an older one may lack.
 pub const FEATURES: [&str; 4] = ["files", "memory", "zstd", "log-callback"];

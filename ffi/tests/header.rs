@@ -29,13 +29,11 @@ fn generated() -> String {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR"));
     let part = |name: &str| fs::read_to_string(folder.join(name)).unwrap();
     let mut config = cbindgen::Config::from_file(folder.join("cbindgen.toml")).unwrap();
-    config.header = Some(part("header_prologue.h").trim_end().to_owned());
     let definitions = part("header_definitions.h")
         .replace("{abi_major}", &ABI_MAJOR.to_string())
         .replace("{abi_minor}", &ABI_MINOR.to_string())
         .replace("{codes}", &codes());
     config.after_includes = Some(definitions.trim_end().to_owned());
-    config.trailer = Some(part("header_epilogue.h").trim_end().to_owned());
     let mut builder = cbindgen::Builder::new().with_config(config);
     // In the order in which a person reads them.
     for file in [
@@ -45,7 +43,14 @@ fn generated() -> String {
     }
     let mut text = Vec::new();
     builder.generate().expect("the sources can be read").write(&mut text);
-    String::from_utf8(text).unwrap()
+    let body = String::from_utf8(text).unwrap();
+    let guard = "DSH_SESSION_H";
+    format!(
+        "{}\n#ifndef {guard}\n#define {guard}\n\n{}\n{}\n#endif /* {guard} */\n",
+        part("header_prologue.h"),
+        body.trim(),
+        part("header_epilogue.h")
+    )
 }
 
 #[test]
