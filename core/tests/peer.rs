@@ -1,7 +1,9 @@
 //! Logs that the original program wrote: read equal to what it reads, and written again with the same frames.
 
 use dsh_session_core::format::frames::{Decoded, FrameDecoder, scan_frames};
-use dsh_session_core::{Access, CancelToken, Code, Encoding, Event, NewSession, SessionHeader, SessionLog, Store};
+use dsh_session_core::{
+    Access, CancelToken, Code, Encoding, Event, NewSession, SessionHeader, SessionLog, Store,
+};
 use serde_json::Value;
 use std::path::{Path, PathBuf};
 
@@ -27,7 +29,8 @@ fn value(text: &str) -> Value {
     let mut rest = text;
     while let Some(at) = rest.find('\\') {
         readable.push_str(&rest[..at]);
-        let unit = |text: &str| text.strip_prefix("\\u").and_then(|hex| u16::from_str_radix(hex.get(..4)?, 16).ok());
+        let unit =
+            |text: &str| text.strip_prefix("\\u").and_then(|hex| u16::from_str_radix(hex.get(..4)?, 16).ok());
         let length = match (unit(&rest[at..]), rest.get(at + 6..).and_then(unit)) {
             (Some(0xd800..=0xdbff), Some(0xdc00..=0xdfff)) => 12,
             (Some(0xd800..=0xdfff), _) => {
@@ -74,8 +77,7 @@ fn every_session_reads_as_the_original_reads_it() {
             assert_eq!(header_value(log.header()), without_default_depth(expected["header"].clone()), "{id}");
             assert_eq!(log.inherited_event_count(&go_on).unwrap(), expected["inheritedEventCount"], "{id}");
             let events = log.read(0, u64::MAX, &go_on).unwrap().events;
-            let values: Vec<Value> =
-                events.iter().map(|event| value(&event.logical_row())).collect();
+            let values: Vec<Value> = events.iter().map(|event| value(&event.logical_row())).collect();
             assert_eq!(Value::Array(values), expected["events"], "{id} in {}", fixture.display());
         }
     }
