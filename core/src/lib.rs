@@ -24,5 +24,5 @@ pub use format::EventRange;
 pub use format::header::SessionHeader;
 pub use format::names::Encoding;
 pub use format::reader::ReadLimits;
-pub use persistence::{Access, ListMode, SessionLog, SessionPersistence};
+pub use persistence::{Access, ListMode, Removal, SessionLog, SessionPersistence};
 pub use store::{NewSession, Pending, Session, Store, StoreBuilder};

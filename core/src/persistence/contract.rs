@@ -123,6 +123,15 @@ pub enum ListMode {
     Strict,
 }
 
+/// What [`SessionPersistence::remove`] does with a session.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Removal {
+    /// Removes it for good.
+    Delete,
+    /// Moves it aside: out of the root, beside it.
+    Trash,
+}
+
 /// Something a handle has to tell that is no error (`design.md` 5, Notices).
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
@@ -338,6 +347,14 @@ pub trait SessionPersistence: Send + Sync + fmt::Debug {
         let _ = (id, cancel);
         Ok(None)
     }
+
+    /// Takes a session away, with its older generations. A crash meanwhile leaves the session, or nothing of it that counts as one.
+    /// Gives the place it was moved to, for [`Removal::Trash`] where there is one.
+    ///
+    /// # Errors
+    /// `SESSION_NOT_FOUND`, `SESSION_ALREADY_OWNED`, `SESSION_CONFLICT`, `SESSION_CORRUPT` for a folder that belongs to another session,
+    /// `CANCELLED`, `IO`.
+    fn remove(&self, id: &str, how: Removal, cancel: &CancelToken) -> Result<Option<PathBuf>>;
 
     /// Flushes every open write handle; goes on past failures.
     ///

@@ -2,8 +2,8 @@
 //! suite tests the contract and not the file backend.
 
 use super::contract::{
-    Access, EventSlice, EventState, Events, FormatStatus, ListMode, Listing, Notice, Revision, SessionLog,
-    SessionPersistence, Snapshot,
+    Access, EventSlice, EventState, Events, FormatStatus, ListMode, Listing, Notice, Removal, Revision,
+    SessionLog, SessionPersistence, Snapshot,
 };
 use crate::cancel::CancelToken;
 use crate::error::{Code, Error, Result};
@@ -13,6 +13,7 @@ use crate::format::EventRange;
 use crate::format::header::SessionHeader;
 use crate::format::reader::LogEnd;
 use std::collections::HashMap;
+use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
@@ -132,6 +133,21 @@ impl SessionPersistence for MemoryPersistence {
     fn list(&self, _mode: ListMode, cancel: &CancelToken) -> Result<Listing> {
         cancel.check()?;
         Ok(Listing { sessions: self.sessions().values().map(snapshot).collect(), problems: Vec::new() })
+    }
+
+    fn remove(&self, id: &str, _how: Removal, cancel: &CancelToken) -> Result<Option<PathBuf>> {
+        cancel.check()?;
+        let mut sessions = self.sessions();
+        match sessions.get(id) {
+            None => Err(about(Code::SessionNotFound, format!("there is no session {id}"), id)),
+            Some(stored) if stored.is_owned => {
+                Err(about(Code::SessionAlreadyOwned, format!("session {id} is open for writing"), id))
+            }
+            Some(_) => {
+                sessions.remove(id);
+                Ok(None)
+            }
+        }
     }
 
     fn flush(&self) -> Result<()> {

@@ -9,6 +9,6 @@ pub mod files;
 pub mod memory;
 
 pub use contract::{
-    Access, EventSlice, EventState, Events, FormatStatus, ListMode, Listing, Notice, Problem, Revision,
-    SessionLog, SessionPersistence, Snapshot,
+    Access, EventSlice, EventState, Events, FormatStatus, ListMode, Listing, Notice, Problem, Removal,
+    Revision, SessionLog, SessionPersistence, Snapshot,
 };

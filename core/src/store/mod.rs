@@ -16,7 +16,9 @@ use crate::format::names::Encoding;
 use crate::format::reader::ReadLimits;
 use crate::persistence::files::{FilePersistence, FileSettings};
 use crate::persistence::memory::MemoryPersistence;
-use crate::persistence::{Access, Events, ListMode, Listing, SessionLog, SessionPersistence, Snapshot};
+use crate::persistence::{
+    Access, Events, ListMode, Listing, Removal, SessionLog, SessionPersistence, Snapshot,
+};
 use crate::query::{self, Rows, Salvage, Stats, Verifications};
 use crate::storage::{OsStorage, Storage};
 use std::fmt::Write as _;
@@ -368,6 +370,14 @@ impl Store {
     /// counted as such.
     pub fn stats(&self, id: Option<&str>, cancel: &CancelToken) -> Result<Stats> {
         query::stats(&*self.shared.persistence, id, cancel)
+    }
+
+    /// Takes a session away for good, or moves its folder aside, to `<root>.trash/` beside the root, and tells where to.
+    ///
+    /// # Errors
+    /// Those of [`SessionPersistence::remove`].
+    pub fn remove(&self, id: &str, how: Removal) -> Result<Option<PathBuf>> {
+        self.shared.persistence.remove(id, how, &CancelToken::new())
     }
 
     /// Makes every open session and log handle durable; goes on past failures.

@@ -7,6 +7,7 @@
 //! | `lease` | the exclusive lock of a writer and the note that names it |
 //! | `publication` | the first bytes of a session: folders, staging, link |
 //! | `writer` | appends, roll-back, repair of a torn tail, failed syncs |
+//! | `removal` | taking a session away |
 //! | `reading` | reads beside a writer: fresh, stable, never going back |
 //! | `log` | the handle that ties these together |
 
@@ -16,9 +17,12 @@ mod locate;
 mod log;
 mod publication;
 mod reading;
+mod removal;
 mod writer;
 
-use super::contract::{Access, ListMode, Listing, Revision, SessionLog, SessionPersistence, Snapshot};
+use super::contract::{
+    Access, ListMode, Listing, Removal, Revision, SessionLog, SessionPersistence, Snapshot,
+};
 use crate::cancel::CancelToken;
 use crate::error::{Code, Error, Result};
 use crate::format::header::SessionHeader;
@@ -330,6 +334,12 @@ impl SessionPersistence for FilePersistence {
         self.shared.check_process()?;
         cancel.check()?;
         self.shared.raw_log(id)
+    }
+
+    fn remove(&self, id: &str, how: Removal, cancel: &CancelToken) -> Result<Option<PathBuf>> {
+        self.shared.check_process()?;
+        cancel.check()?;
+        self.shared.remove(id, how, cancel)
     }
 
     fn flush(&self) -> Result<()> {
