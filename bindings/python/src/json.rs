@@ -3,6 +3,7 @@
 //! Nothing recurses, so depth costs memory and not the stack; a value that contains itself ends at the depth limit. Numbers and strings
 //! are only written down here; whether they are lossless the core decides (`design.md` 5), except for what JSON text cannot even spell.
 
+use crate::error::raise;
 use dsh_session_core::json::{self, DEPTH_MAX_DEFAULT};
 use dsh_session_core::{Code, Error, Result};
 use pyo3::prelude::*;
@@ -18,6 +19,16 @@ pub(crate) fn text_or_value(value: &Bound<'_, PyAny>) -> Result<Vec<u8>> {
         Some(bytes) => Ok(bytes),
         None => to_json(value).map(String::into_bytes),
     }
+}
+
+/// The JSON text of a value as `append` would write it down now; `bytes` are taken as JSON text already.
+///
+/// `dsh_session.aio` needs it: what it is given must be written down before it leaves the caller's thread.
+#[pyfunction]
+pub(crate) fn encode_json<'py>(value: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyBytes>> {
+    let py = value.py();
+    let text = text_or_value(value).map_err(|error| raise(py, &error))?;
+    Ok(PyBytes::new(py, &text))
 }
 
 /// The bytes of a `bytes` or `bytearray`, copied: they are the caller's, who may change or free them.

@@ -38,6 +38,8 @@ mod _native {
     #[pymodule_export]
     use crate::events::EventIterator;
     #[pymodule_export]
+    use crate::json::encode_json;
+    #[pymodule_export]
     use crate::log::SessionLog;
     #[pymodule_export]
     use crate::run::CancelToken;
