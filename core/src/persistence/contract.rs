@@ -5,6 +5,7 @@ use crate::error::{Error, Result};
 use crate::event::Event;
 use crate::format::EventRange;
 use crate::format::header::SessionHeader;
+use crate::format::raw_rows::RawLog;
 use crate::format::reader::LogEnd;
 use std::fmt;
 use std::path::PathBuf;
@@ -327,6 +328,16 @@ pub trait SessionPersistence: Send + Sync + fmt::Debug {
     /// # Errors
     /// An unreadable root, `CANCELLED`; in [`ListMode::Strict`] also findings about a single session.
     fn list(&self, mode: ListMode, cancel: &CancelToken) -> Result<Listing>;
+
+    /// The stored log of a session as it is, its header not looked at, for tolerant reading; `None` where the backend keeps no log
+    /// files, or the session has none yet.
+    ///
+    /// # Errors
+    /// `SESSION_NOT_FOUND`, `SESSION_CONFLICT`, `INVALID_ARGUMENT`, `FORMAT_UNSUPPORTED` (the flat layout), `CANCELLED`, `IO`.
+    fn raw_log(&self, id: &str, cancel: &CancelToken) -> Result<Option<RawLog>> {
+        let _ = (id, cancel);
+        Ok(None)
+    }
 
     /// Flushes every open write handle; goes on past failures.
     ///

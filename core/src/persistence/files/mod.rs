@@ -23,6 +23,7 @@ use crate::cancel::CancelToken;
 use crate::error::{Code, Error, Result};
 use crate::format::header::SessionHeader;
 use crate::format::names::{self, Encoding};
+use crate::format::raw_rows::RawLog;
 use crate::format::reader::ReadLimits;
 use crate::storage::{OsStorage, Storage};
 use log::FileLog;
@@ -323,6 +324,12 @@ impl SessionPersistence for FilePersistence {
     fn list(&self, mode: ListMode, cancel: &CancelToken) -> Result<Listing> {
         self.shared.check_process()?;
         self.shared.list(mode, cancel)
+    }
+
+    fn raw_log(&self, id: &str, cancel: &CancelToken) -> Result<Option<RawLog>> {
+        self.shared.check_process()?;
+        cancel.check()?;
+        self.shared.raw_log(id)
     }
 
     fn flush(&self) -> Result<()> {
