@@ -7,6 +7,7 @@
 mod contract;
 pub mod files;
 pub mod memory;
+mod rules;
 
 pub use contract::{
     Access, EventSlice, EventState, Events, FormatStatus, ListMode, Listing, Notice, Problem, Removal,

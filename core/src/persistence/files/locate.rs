@@ -79,12 +79,19 @@ impl Shared {
         }
     }
 
+    /// The names in a folder of the root; none if it is gone. Any other failure is one: what was not seen decides what is written.
+    fn entries(&self, directory: &Path) -> Result<Vec<DirectoryEntry>> {
+        match self.storage.read_directory(directory) {
+            Err(error) if is_absence(&error) => Ok(Vec::new()),
+            read => read.map_err(|error| Error::io("read a folder", &error).with_path(directory)),
+        }
+    }
+
     /// The encoding of the first log in name order, with its path.
     pub(super) fn first_encoding_in_root(&self) -> Result<Option<(Encoding, PathBuf)>> {
         for project in self.projects()? {
-            let Ok(entries) = self.storage.read_directory(&project) else { continue };
-            for directory in sorted_directories(&project, &entries) {
-                let Ok(entries) = self.storage.read_directory(&directory) else { continue };
+            for directory in sorted_directories(&project, &self.entries(&project)?) {
+                let entries = self.entries(&directory)?;
                 let mut names: Vec<_> = entries.iter().filter_map(|entry| entry.name.to_str()).collect();
                 names.sort_unstable();
                 let mut generations =
