@@ -463,8 +463,11 @@ impl LogReader {
     fn damaged_frame(&mut self, frame: FrameInfo) -> Result<()> {
         let next = scan_frame(&mut self.window, frame.end);
         let is_last = matches!(self.io(next)?, FrameStep::End | FrameStep::Torn { .. });
-        let ends_in_zeros = super::frames::ends_in_zeros(&self.source.file, self.source.end);
-        if is_last && self.io(ends_in_zeros)? {
+        let (file, end) = (&self.source.file, self.source.end);
+        let is_unwritten = super::frames::ends_in_zeros(file, end).and_then(|ends_in_zeros| {
+            Ok(ends_in_zeros || super::frames::ends_in_cleared_checksum(file, frame.start, end)?)
+        });
+        if is_last && self.io(is_unwritten)? {
             self.stage = Stage::Torn { start: frame.start, is_readable: false };
             return Ok(());
         }
@@ -500,10 +503,10 @@ impl LogReader {
 
     /// Takes the whole rows of an unfinished last frame (`format.md` 4.4).
     fn fill_torn(&mut self, start: u64, is_readable: bool) -> Result<()> {
+        let file = Arc::clone(&self.source.file);
+        let mut stream = FrameStream::new(file, start, self.source.end, true);
         let mut text = Vec::new();
         if is_readable {
-            let file = Arc::clone(&self.source.file);
-            let mut stream = FrameStream::new(file, start, self.source.end, true);
             let checked = stream.check();
             if self.io(checked)?.is_ok() {
                 // The rows of one append: its batch was in memory once, so it may be again.
@@ -512,13 +515,21 @@ impl LogReader {
                 }
             }
         }
+        if text.is_empty() {
+            // Nothing is taken, but rows before the place that does not decode must not be lost with a cut.
+            let mut lost = Vec::new();
+            let salvaged = stream.salvage(&mut lost);
+            self.io(salvaged)?;
+            let lost = parse_piece(lost, self.source.limits.depth_max);
+            self.torn_objects = lost.rows.iter().filter(|row| row.is_object()).count() as u64;
+        }
         let reason =
             if is_readable { "the last frame is unfinished" } else { "the last frame ends in zero bytes" };
         self.torn_start = Some((start, reason.to_owned()));
         let whole = memchr::memrchr(b'\n', &text).map_or(0, |newline| newline + 1);
         let rest = text.split_off(whole);
         let parsed_rest = parse_piece(rest, self.source.limits.depth_max);
-        self.torn_objects = parsed_rest.rows.iter().filter(|row| row.is_object()).count() as u64;
+        self.torn_objects += parsed_rest.rows.iter().filter(|row| row.is_object()).count() as u64;
         let frame = PieceFrame { text_end: usize::MAX, index: self.frame_index, start };
         self.push_piece(parse_piece(text, self.source.limits.depth_max), VecDeque::from([frame]), true);
         Ok(())

@@ -2,9 +2,10 @@
 //! suite tests the contract and not the file backend.
 
 use super::contract::{
-    Access, EventSlice, EventState, Events, FormatStatus, ListMode, Listing, Notice, Revision, SessionLog,
-    SessionPersistence, Snapshot,
+    Access, EventSlice, EventState, Events, FormatStatus, ListMode, Listing, Notice, Removal, Revision,
+    SessionLog, SessionPersistence, Snapshot,
 };
+use super::rules::{check_batch, check_new_header, check_seed};
 use crate::cancel::CancelToken;
 use crate::error::{Code, Error, Result};
 use crate::event::Event;
@@ -13,18 +14,28 @@ use crate::format::EventRange;
 use crate::format::header::SessionHeader;
 use crate::format::reader::LogEnd;
 use std::collections::HashMap;
+use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 /// Logs in memory.
 #[derive(Clone, Debug, Default)]
 pub struct MemoryPersistence {
-    sessions: Arc<Mutex<HashMap<String, Stored>>>,
+    shared: Arc<Mutex<Shared>>,
+}
+
+#[derive(Debug, Default)]
+struct Shared {
+    sessions: HashMap<String, Stored>,
+    /// Counts changes of any log: no two states of a session have the same revision.
+    changes: u64,
 }
 
 #[derive(Debug)]
 struct Stored {
     header: SessionHeader,
+    /// The length of the inherited prefix, as its creator gave it.
+    cut: u64,
     events: Vec<Event>,
     is_materialized: bool,
     is_owned: bool,
@@ -33,10 +44,15 @@ struct Stored {
 
 #[derive(Debug)]
 struct MemoryLog {
-    sessions: Arc<Mutex<HashMap<String, Stored>>>,
+    shared: Arc<Mutex<Shared>>,
     header: SessionHeader,
     access: Access,
     is_closed: AtomicBool,
+}
+
+fn lock(shared: &Mutex<Shared>) -> MutexGuard<'_, Shared> {
+    // Nothing under this lock can panic halfway through a change.
+    shared.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 impl MemoryPersistence {
@@ -46,13 +62,9 @@ impl MemoryPersistence {
         MemoryPersistence::default()
     }
 
-    fn sessions(&self) -> MutexGuard<'_, HashMap<String, Stored>> {
-        self.sessions.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
     fn log(&self, header: SessionHeader, access: Access) -> Arc<dyn SessionLog> {
         Arc::new(MemoryLog {
-            sessions: Arc::clone(&self.sessions),
+            shared: Arc::clone(&self.shared),
             header,
             access,
             is_closed: AtomicBool::new(false),
@@ -64,14 +76,46 @@ fn about(code: Code, message: String, id: &str) -> Error {
     Error::new(code, message).with_session_id(id)
 }
 
+fn not_found(id: &str) -> Error {
+    about(Code::SessionNotFound, format!("there is no session {id}"), id)
+}
+
 fn snapshot(stored: &Stored) -> Snapshot {
     Snapshot {
         header: stored.header.clone(),
         format_status: stored.is_materialized.then_some(FormatStatus::Current),
         revision: Revision(format!("memory:memory:{}", stored.revision)),
-        event_count: Some(stored.events.len() as u64),
+        event_count: stored.is_materialized.then_some(stored.events.len() as u64),
         size_bytes: None,
         path: None,
+    }
+}
+
+impl Stored {
+    fn materialize(&mut self, changes: &mut u64) -> Result<()> {
+        if !self.is_materialized {
+            check_seed(&self.header, self.cut, self.events.len() as u64, &[])?;
+            self.is_materialized = true;
+            self.change(changes);
+        }
+        Ok(())
+    }
+
+    fn append(&mut self, batch: &[Event], changes: &mut u64) -> Result<()> {
+        if !batch.is_empty() {
+            check_batch(&self.header, self.cut, self.events.len() as u64, batch)?;
+            self.is_materialized = true;
+            self.events.extend_from_slice(batch);
+            self.change(changes);
+        }
+        Ok(())
+    }
+
+    fn change(&mut self, changes: &mut u64) {
+        // A stored header always says it.
+        self.header.delegation_depth.get_or_insert(0);
+        *changes += 1;
+        self.revision = *changes;
     }
 }
 
@@ -82,90 +126,113 @@ impl SessionPersistence for MemoryPersistence {
         inherited_event_count: Option<u64>,
         cancel: &CancelToken,
     ) -> Result<Arc<dyn SessionLog>> {
+        check_new_header(header, inherited_event_count)?;
         cancel.check()?;
         let id = &header.id;
-        if header.check().is_err() || header.is_seeded != inherited_event_count.is_some() {
-            return Err(about(Code::InvalidArgument, "the header is not valid".to_owned(), id));
-        }
-        let mut sessions = self.sessions();
-        if sessions.contains_key(id) {
+        let mut shared = lock(&self.shared);
+        if shared.sessions.contains_key(id) {
             return Err(about(Code::SessionAlreadyExists, format!("session {id} exists already"), id));
         }
+        shared.changes += 1;
         let stored = Stored {
             header: header.clone(),
+            cut: inherited_event_count.unwrap_or(0),
             events: Vec::new(),
             is_materialized: false,
             is_owned: true,
-            revision: 0,
+            revision: shared.changes,
         };
-        sessions.insert(id.clone(), stored);
-        drop(sessions);
+        shared.sessions.insert(id.clone(), stored);
+        drop(shared);
         Ok(self.log(header.clone(), Access::Write))
     }
 
     fn open(&self, id: &str, access: Access, cancel: &CancelToken) -> Result<Arc<dyn SessionLog>> {
         cancel.check()?;
-        let mut sessions = self.sessions();
-        let Some(stored) = sessions.get_mut(id) else {
-            return Err(about(Code::SessionNotFound, format!("there is no session {id}"), id));
-        };
+        let mut shared = lock(&self.shared);
+        let stored = shared.sessions.get_mut(id).ok_or_else(|| not_found(id))?;
         if access == Access::Write {
             if stored.is_owned {
-                return Err(about(
-                    Code::SessionAlreadyOwned,
-                    format!("session {id} is open for writing"),
-                    id,
-                ));
+                let message = format!("session {id} is open for writing in this process");
+                return Err(about(Code::SessionAlreadyOwned, message, id).with_owner("this process"));
             }
             stored.is_owned = true;
         }
         let header = stored.header.clone();
-        drop(sessions);
+        drop(shared);
         Ok(self.log(header, access))
     }
 
     fn stat(&self, id: &str, cancel: &CancelToken) -> Result<Option<Snapshot>> {
         cancel.check()?;
-        Ok(self.sessions().get(id).map(snapshot))
+        Ok(lock(&self.shared).sessions.get(id).map(snapshot))
     }
 
     fn list(&self, _mode: ListMode, cancel: &CancelToken) -> Result<Listing> {
         cancel.check()?;
-        Ok(Listing { sessions: self.sessions().values().map(snapshot).collect(), problems: Vec::new() })
+        let sessions = lock(&self.shared).sessions.values().map(snapshot).collect();
+        Ok(Listing { sessions, problems: Vec::new() })
+    }
+
+    fn remove(&self, id: &str, _how: Removal, cancel: &CancelToken) -> Result<Option<PathBuf>> {
+        cancel.check()?;
+        let sessions = &mut lock(&self.shared).sessions;
+        match sessions.get(id) {
+            None => Err(about(Code::SessionNotFound, format!("there is no session {id}"), id)),
+            Some(stored) if stored.is_owned => {
+                Err(about(Code::SessionAlreadyOwned, format!("session {id} is open for writing"), id))
+            }
+            Some(_) => {
+                sessions.remove(id);
+                Ok(None)
+            }
+        }
     }
 
     fn flush(&self) -> Result<()> {
-        for stored in self.sessions().values_mut().filter(|stored| stored.is_owned) {
-            stored.is_materialized = true;
-        }
-        Ok(())
+        let Shared { sessions, changes } = &mut *lock(&self.shared);
+        let owned = sessions.values_mut().filter(|stored| stored.is_owned);
+        let errors: Vec<_> = owned.filter_map(|stored| stored.materialize(changes).err()).collect();
+        if errors.is_empty() { Ok(()) } else { Err(Error::several(errors)) }
     }
 }
 
 impl MemoryLog {
-    /// Runs `work` on the stored session, after the checks that every call begins with.
-    fn with<T>(
+    /// The check that comes before all others (`format.md` 6.1).
+    fn enter(&self, operation: &str) -> Result<()> {
+        if self.is_closed.load(Ordering::Acquire) {
+            let message =
+                format!("`{operation}` was called on a closed handle of session {}", self.header.id);
+            return Err(about(Code::HandleClosed, message, &self.header.id));
+        }
+        Ok(())
+    }
+
+    fn look<T>(&self, operation: &str, cancel: &CancelToken, work: impl FnOnce(&Stored) -> T) -> Result<T> {
+        self.enter(operation)?;
+        cancel.check()?;
+        let shared = lock(&self.shared);
+        let stored = shared.sessions.get(&self.header.id).ok_or_else(|| not_found(&self.header.id))?;
+        Ok(work(stored))
+    }
+
+    fn change(
         &self,
         operation: &str,
-        writes: bool,
-        work: impl FnOnce(&mut Stored) -> Result<T>,
-    ) -> Result<T> {
+        cancel: &CancelToken,
+        work: impl FnOnce(&mut Stored, &mut u64) -> Result<()>,
+    ) -> Result<()> {
+        self.enter(operation)?;
+        cancel.check()?;
         let id = &self.header.id;
-        if self.is_closed.load(Ordering::Acquire) {
-            return Err(about(
-                Code::HandleClosed,
-                format!("`{operation}` was called on a closed handle"),
-                id,
-            ));
+        if self.access == Access::Read {
+            let message = format!("`{operation}` needs a write handle; this one of session {id} only reads");
+            return Err(about(Code::SessionReadOnly, message, id));
         }
-        if writes && self.access == Access::Read {
-            return Err(about(Code::SessionReadOnly, format!("`{operation}` needs a write handle"), id));
-        }
-        let mut sessions = self.sessions.lock().unwrap_or_else(PoisonError::into_inner);
-        match sessions.get_mut(id) {
-            Some(stored) => work(stored),
-            None => Err(about(Code::SessionNotFound, format!("there is no session {id}"), id)),
-        }
+        let Shared { sessions, changes } = &mut *lock(&self.shared);
+        // Closed while this call waited for its turn.
+        self.enter(operation)?;
+        work(sessions.get_mut(id).ok_or_else(|| not_found(id))?, changes)
     }
 }
 
@@ -183,12 +250,14 @@ impl SessionLog for MemoryLog {
     }
 
     fn inherited_event_count(&self, cancel: &CancelToken) -> Result<u64> {
-        Ok(self.check(cancel)?.inherited_marker.filter(|_| self.header.is_seeded).unwrap_or(0))
+        self.look("inherited_event_count", cancel, |stored| {
+            // As in files, only the owner knows before the prefix is stored.
+            if stored.is_materialized || self.access == Access::Write { stored.cut } else { 0 }
+        })
     }
 
     fn events(&self, range: EventRange, cancel: &CancelToken) -> Result<Events> {
-        cancel.check()?;
-        let events = self.with("events", false, |stored| Ok(stored.events.clone()))?;
+        let events = self.look("events", cancel, |stored| stored.events.clone())?;
         let length = events.len() as u64;
         let (from, count) = match range {
             EventRange::Window { from, count } => (from, count),
@@ -201,63 +270,47 @@ impl SessionLog for MemoryLog {
 
     fn read(&self, offset: u64, length: u64, cancel: &CancelToken) -> Result<EventSlice> {
         let events = self.events(EventRange::window(offset, length), cancel)?.collect::<Result<Vec<_>>>()?;
-        let is_materialized = self.with("read", false, |stored| Ok(stored.is_materialized))?;
+        let is_materialized = self.look("read", cancel, |stored| stored.is_materialized)?;
         let event_state = if is_materialized { EventState::SharedFrozen } else { EventState::Detached };
         Ok(EventSlice { event_state, events })
     }
 
     fn check(&self, cancel: &CancelToken) -> Result<LogEnd> {
-        cancel.check()?;
-        self.with("check", false, |stored| {
+        self.look("check", cancel, |stored| {
             let is_marker = |event: &&Event| is_inherited_marker(event.kind(), event.data());
-            Ok(LogEnd {
+            LogEnd {
                 event_count: stored.events.len() as u64,
                 inherited_marker: stored.events.iter().rev().find(is_marker).map(Event::seq),
                 file_bytes: 0,
                 torn: None,
                 frames: 0,
-            })
+            }
         })
     }
 
     fn event_count(&self, cancel: &CancelToken) -> Result<u64> {
-        Ok(self.check(cancel)?.event_count)
+        self.look("event_count", cancel, |stored| stored.events.len() as u64)
     }
 
     fn append(&self, batch: &[Event], cancel: &CancelToken) -> Result<()> {
-        self.with("append", true, |stored| {
-            cancel.check()?;
-            for (expected, event) in (stored.events.len() as u64..).zip(batch) {
-                if event.seq() != expected {
-                    let message = format!("seq {expected} should stand here, not {}", event.seq());
-                    return Err(about(Code::InvalidArgument, message, &self.header.id));
-                }
-            }
-            stored.is_materialized |= !batch.is_empty();
-            stored.revision += batch.len() as u64;
-            stored.events.extend_from_slice(batch);
-            Ok(())
-        })
+        self.change("append", cancel, |stored, changes| stored.append(batch, changes))
     }
 
     fn flush(&self, cancel: &CancelToken) -> Result<()> {
-        self.with("flush", true, |stored| {
-            cancel.check()?;
-            stored.is_materialized = true;
-            Ok(())
-        })
+        self.change("flush", cancel, Stored::materialize)
     }
 
     fn close(&self) -> Result<()> {
+        // Under the lock: whoever got in before may finish, nobody gets in afterwards.
+        let mut shared = lock(&self.shared);
         if self.is_closed.swap(true, Ordering::AcqRel) || self.access == Access::Read {
             return Ok(());
         }
-        let mut sessions = self.sessions.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some(stored) = sessions.get_mut(&self.header.id) {
+        if let Some(stored) = shared.sessions.get_mut(&self.header.id) {
             stored.is_owned = false;
             // A session that was never materialized has never existed.
             if !stored.is_materialized {
-                sessions.remove(&self.header.id);
+                shared.sessions.remove(&self.header.id);
             }
         }
         Ok(())

@@ -8,6 +8,7 @@ use zstd::zstd_safe::{DCtx, DParameter, InBuffer, OutBuffer, ResetDirective};
 use super::super::window::{ReadAt, read_full_at};
 use super::WINDOW_LOG_MAX;
 use super::decode::DecodeFault;
+use super::encode::FrameEncoder;
 use super::scan::{FRAME_HEADER_BYTES_MAX, FrameHeader, HeaderStep};
 
 /// How much of a frame is read at once, and how much plaintext a first pass holds at once, in bytes: a whole block
@@ -131,6 +132,24 @@ impl<S: ReadAt> FrameStream<S> {
             out.extend_from_slice(text.get(..count).unwrap_or_default());
         }
         Ok(())
+    }
+
+    /// Appends everything that decodes before the frame ends or fails, unchecked: what a cut of the frame would destroy.
+    ///
+    /// # Errors
+    /// Those of reading the source.
+    pub fn salvage(&mut self, out: &mut Vec<u8>) -> io::Result<()> {
+        self.pass.restart(self.start);
+        let mut text = vec![0; PIECE_BYTES];
+        loop {
+            let at_end = self.pass.refill(&self.source, self.end)?;
+            let Ok((written, hint)) = self.pass.decode(&mut text) else { return Ok(()) };
+            out.extend_from_slice(text.get(..written).unwrap_or_default());
+            let is_consumed = at_end && self.pass.input_taken == self.pass.input_filled;
+            if hint == 0 || (is_consumed && written < text.len()) {
+                return Ok(());
+            }
+        }
     }
 
     /// The first pass.
@@ -276,4 +295,30 @@ pub fn ends_in_zeros(source: &dyn ReadAt, end: u64) -> io::Result<bool> {
     let mut bytes = [0xff; ZERO_TAIL_BYTES_MIN];
     let count = read_full_at(source, &mut bytes, start)?;
     Ok(count == bytes.len() && bytes == [0; ZERO_TAIL_BYTES_MIN])
+}
+
+/// Whether the frame in the bytes `start..end` is whole but for its checksum, of which the last one to three bytes are 0x00 and the
+/// others right: the block that held them never reached the disk. Four are a matter of [`ends_in_zeros`].
+///
+/// The text is compressed again for the sake of its checksum: this is asked of a damaged last frame only.
+///
+/// # Errors
+/// Those of reading.
+pub fn ends_in_cleared_checksum(source: &dyn ReadAt, start: u64, end: u64) -> io::Result<bool> {
+    const CHECKSUM_BYTES: usize = 4;
+    let text_end = end.saturating_sub(CHECKSUM_BYTES as u64);
+    let mut stored = [0; CHECKSUM_BYTES];
+    if text_end <= start || read_full_at(source, &mut stored, text_end)? < CHECKSUM_BYTES {
+        return Ok(false);
+    }
+    let kept = CHECKSUM_BYTES - stored.iter().rev().take_while(|byte| **byte == 0).count();
+    let mut text = Vec::new();
+    if kept == 0 || kept == CHECKSUM_BYTES {
+        return Ok(false);
+    }
+    FrameStream::new(source, start, text_end, true).salvage(&mut text)?;
+    let mut again = Vec::new();
+    let is_encoded = !text.is_empty() && FrameEncoder::new().encode(&text, &mut again).is_ok();
+    let checksum = again.last_chunk::<CHECKSUM_BYTES>();
+    Ok(is_encoded && checksum.is_some_and(|checksum| checksum[..kept] == stored[..kept]))
 }

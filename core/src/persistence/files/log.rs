@@ -3,16 +3,17 @@
 use super::Shared;
 use super::lease::Lease;
 use super::publication;
-use super::reading::{AcceptedReader, StableReader, StoredLog, check_lineage};
-use super::writer::{Accepted, LogFile, Writer, check_seed};
+use super::reading::{AcceptedReader, Observed, StableReader, StoredLog, check_lineage};
+use super::writer::{Accepted, LogFile, Writer};
 use crate::cancel::CancelToken;
 use crate::error::{Code, Error, Result};
-use crate::event::{Event, is_known_type};
+use crate::event::Event;
 use crate::format::EventRange;
 use crate::format::header::SessionHeader;
 use crate::format::names::Encoding;
 use crate::format::reader::{LogEnd, LogReader};
 use crate::persistence::contract::{Access, EventSlice, EventState, Events, Notice, SessionLog};
+use crate::persistence::rules::{check_batch, check_seed};
 use crate::storage::OpenHow;
 use std::fmt;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -172,8 +173,18 @@ impl FileLog {
         Ok(Some(now))
     }
 
-    fn stable_reader(&self, log: StoredLog, range: EventRange, cancel: &CancelToken) -> Result<StableReader> {
-        StableReader::new(Arc::clone(&self.shared), &self.id, log, range, Arc::clone(&self.observed), cancel)
+    /// A reader of the log as it is now, for a read handle; `None` while the session is pending.
+    fn stable_reader(
+        &self,
+        known: &Mutex<Option<Box<StoredLog>>>,
+        range: EventRange,
+        cancel: &CancelToken,
+    ) -> Result<Option<StableReader>> {
+        // Before the log is looked at: another read of this handle may see more of it and finish first.
+        let events_min = self.observed.load(Ordering::Acquire);
+        let Some(log) = self.current(known)? else { return Ok(None) };
+        let seen = Observed { events: Arc::clone(&self.observed), events_min };
+        StableReader::new(Arc::clone(&self.shared), &self.id, log, range, seen, cancel).map(Some)
     }
 
     /// Runs a change under the writer's lock and shows its result to readers.
@@ -208,31 +219,19 @@ impl FileLog {
         outcome
     }
 
-    fn check_batch(&self, writer: &Writer, cut: u64, batch: &[Event]) -> Result<()> {
-        for (index, event) in (0..).zip(batch) {
-            let expected = writer.next_seq() + index;
-            if event.seq() != expected {
-                let message =
-                    format!("event {index} of the batch has seq {}, the next is {expected}", event.seq());
-                return Err(Error::new(Code::InvalidArgument, message)
-                    .with_session_id(&self.id)
-                    .with_index(index)
-                    .with_expected(expected)
-                    .with_got(event.seq()));
-            }
-            if !event.ignorable() && !is_known_type(event.kind()) {
-                let message = format!("`{}` is not an event type this library knows", event.kind());
-                return Err(Error::new(Code::EventRefused, message)
-                    .with_rule("UNKNOWN_EVENT_TYPE")
-                    .with_event_type(event.kind())
-                    .with_session_id(&self.id)
-                    .with_index(index)
-                    .with_advice(
-                        "readers would refuse the log: mark the row `\"ignorable\":true` or use a known type",
-                    ));
-            }
-        }
-        check_seed(&self.header, cut, writer.next_seq(), batch)
+    /// Checks the log of a write handle: what it accepted and the torn tail it found, not what an append is writing or a failed one left.
+    fn check_own(&self, writer: &Mutex<Writer>, cancel: &CancelToken) -> Result<LogEnd> {
+        // Accepted bytes stay as they are, but an append would cut the torn ones while they are read.
+        let writer = lock(writer);
+        let end = writer.known_bytes();
+        let _torn_bytes_stay = if writer.has_torn_tail() { Some(writer) } else { None };
+        let located = self.shared.find(&self.id)?.ok_or_else(|| not_found(&self.id))?;
+        let mut log = StoredLog::open(&self.shared, located, &self.id, OpenHow::Read)?;
+        log.source.end = log.source.end.min(end);
+        let named = |error: Error| error.with_path(log.path()).with_session_id(&self.id);
+        let end = read_to_end(&log, cancel).map_err(named)?;
+        check_lineage(&log.header, &end).map_err(named)?;
+        Ok(end)
     }
 
     fn close_once(&self) -> Result<()> {
@@ -285,12 +284,9 @@ impl SessionLog for FileLog {
         self.enter("events")?;
         cancel.check()?;
         match &self.side {
-            Side::Read { log } => match self.current(log)? {
+            Side::Read { log } => match self.stable_reader(log, range, cancel)? {
                 None => Ok(Events::from_fn(|| Ok(None))),
-                Some(log) => {
-                    let mut reader = self.stable_reader(log, range, cancel)?;
-                    Ok(Events::from_fn(move || reader.next_event()))
-                }
+                Some(mut reader) => Ok(Events::from_fn(move || reader.next_event())),
             },
             Side::Write { accepted, .. } => {
                 let Some(accepted) = lock(accepted).clone() else { return Ok(Events::from_fn(|| Ok(None))) };
@@ -313,15 +309,12 @@ impl SessionLog for FileLog {
     fn check(&self, cancel: &CancelToken) -> Result<LogEnd> {
         self.enter("check")?;
         cancel.check()?;
-        let log = match &self.side {
-            Side::Read { log } => self.current(log)?,
+        let reader = match &self.side {
+            Side::Read { log } => self.stable_reader(log, EventRange::ALL, cancel)?,
             Side::Write { is_materialized, .. } if !is_materialized.load(Ordering::Acquire) => None,
-            Side::Write { .. } => {
-                let located = self.shared.find(&self.id)?.ok_or_else(|| not_found(&self.id))?;
-                Some(StoredLog::open(&self.shared, located, &self.id, OpenHow::Read)?)
-            }
+            Side::Write { writer, .. } => return self.check_own(writer, cancel),
         };
-        let Some(log) = log else {
+        let Some(mut reader) = reader else {
             return Ok(LogEnd {
                 event_count: 0,
                 inherited_marker: None,
@@ -330,7 +323,6 @@ impl SessionLog for FileLog {
                 frames: 0,
             });
         };
-        let mut reader = self.stable_reader(log, EventRange::ALL, cancel)?;
         while reader.next_event()?.is_some() {}
         reader
             .end()
@@ -345,8 +337,8 @@ impl SessionLog for FileLog {
                 Ok(lock(accepted).as_ref().map_or(0, |accepted| accepted.event_count))
             }
             Side::Read { log } => {
-                let Some(log) = self.current(log)? else { return Ok(0) };
-                let mut reader = self.stable_reader(log, EventRange::newest(1), cancel)?;
+                let reader = self.stable_reader(log, EventRange::newest(1), cancel)?;
+                let Some(mut reader) = reader else { return Ok(0) };
                 while reader.next_event()?.is_some() {}
                 Ok(reader.end().map_or(0, |end| end.event_count))
             }
@@ -358,7 +350,7 @@ impl SessionLog for FileLog {
             if batch.is_empty() {
                 return Ok(());
             }
-            self.check_batch(writer, cut, batch)?;
+            check_batch(&self.header, cut, writer.next_seq(), batch)?;
             writer.append(&self.shared, &self.header, batch, notices)
         })
     }

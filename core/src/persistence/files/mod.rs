@@ -7,6 +7,7 @@
 //! | `lease` | the exclusive lock of a writer and the note that names it |
 //! | `publication` | the first bytes of a session: folders, staging, link |
 //! | `writer` | appends, roll-back, repair of a torn tail, failed syncs |
+//! | `removal` | taking a session away |
 //! | `reading` | reads beside a writer: fresh, stable, never going back |
 //! | `log` | the handle that ties these together |
 
@@ -16,13 +17,18 @@ mod locate;
 mod log;
 mod publication;
 mod reading;
+mod removal;
 mod writer;
 
-use super::contract::{Access, ListMode, Listing, Revision, SessionLog, SessionPersistence, Snapshot};
+use super::contract::{
+    Access, ListMode, Listing, Removal, Revision, SessionLog, SessionPersistence, Snapshot,
+};
+use super::rules::check_new_header;
 use crate::cancel::CancelToken;
 use crate::error::{Code, Error, Result};
 use crate::format::header::SessionHeader;
-use crate::format::names::{self, Encoding};
+use crate::format::names::Encoding;
+use crate::format::raw_rows::RawLog;
 use crate::format::reader::ReadLimits;
 use crate::storage::{OsStorage, Storage};
 use log::FileLog;
@@ -143,38 +149,6 @@ impl FilePersistence {
         let log = Arc::new(FileLog::created(shared, header.clone(), inherited.unwrap_or(0), encoding)?);
         claim.keep_pending(&log);
         Ok(log)
-    }
-}
-
-/// What `create` refuses (`format.md` 6.2).
-fn check_new_header(header: &SessionHeader, inherited: Option<u64>) -> Result<()> {
-    let refuse =
-        |message: String| Err(Error::new(Code::InvalidArgument, message).with_session_id(&header.id));
-    if let Err(fault) = header.check() {
-        return refuse(format!("the header is not valid: {fault}"));
-    }
-    for (what, name) in [
-        ("id", names::session_directory(&header.id)),
-        ("cwd", names::project_directory(header.cwd.as_deref())),
-    ] {
-        match name {
-            Ok(name) if name.len() <= names::FILE_NAME_BYTES_MAX => {}
-            Ok(name) => {
-                return refuse(format!(
-                    "the {what} gives a folder name of {} bytes; file systems take {}",
-                    name.len(),
-                    names::FILE_NAME_BYTES_MAX
-                ));
-            }
-            Err(fault) => return refuse(format!("the {what} cannot name a folder: {fault}")),
-        }
-    }
-    match (header.is_seeded, inherited) {
-        (true, None) => refuse("a seeded session needs the number of its inherited events".to_owned()),
-        (false, Some(count)) if count > 0 => {
-            refuse(format!("a session that is not seeded cannot inherit {count} events"))
-        }
-        _ => Ok(()),
     }
 }
 
@@ -323,6 +297,18 @@ impl SessionPersistence for FilePersistence {
     fn list(&self, mode: ListMode, cancel: &CancelToken) -> Result<Listing> {
         self.shared.check_process()?;
         self.shared.list(mode, cancel)
+    }
+
+    fn raw_log(&self, id: &str, cancel: &CancelToken) -> Result<Option<RawLog>> {
+        self.shared.check_process()?;
+        cancel.check()?;
+        self.shared.raw_log(id)
+    }
+
+    fn remove(&self, id: &str, how: Removal, cancel: &CancelToken) -> Result<Option<PathBuf>> {
+        self.shared.check_process()?;
+        cancel.check()?;
+        self.shared.remove(id, how, cancel)
     }
 
     fn flush(&self) -> Result<()> {

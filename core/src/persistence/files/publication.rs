@@ -9,7 +9,7 @@ use super::writer::{LogFile, write_all};
 use crate::error::{Code, Error, Result};
 use crate::format::header::{FORMAT_VERSION, SessionHeader};
 use crate::format::names::{self, Encoding};
-use crate::storage::OpenHow;
+use crate::storage::{FileMetadata, OpenHow};
 use std::fmt::Write as _;
 use std::io;
 use std::path::{Path, PathBuf};
@@ -78,8 +78,13 @@ pub(super) fn check_vacant(shared: &Shared, place: &Located, id: &str) -> Result
 /// Publishes `bytes` as the log at `place`. The caller holds the lease.
 ///
 /// # Errors
-/// `SESSION_ALREADY_EXISTS`, `IO`. On error the log does not exist, with one exception that the returned flag of [`Published`] tells.
-pub(super) fn publish(shared: &Shared, place: &Located, _lease: &Lease, bytes: &[u8]) -> Result<Published> {
+/// `SESSION_ALREADY_EXISTS`, `IO`. The log does not exist then, unless [`Unpublished::stray`] says that its name may be there.
+pub(super) fn publish(
+    shared: &Shared,
+    place: &Located,
+    _lease: &Lease,
+    bytes: &[u8],
+) -> Result<LogFile, Unpublished> {
     let storage = &*shared.storage;
     let staging = staging_path(shared, &place.path)?;
     let failed = |doing: &str, error: &io::Error| Error::io(doing, error).with_path(&staging);
@@ -91,35 +96,64 @@ pub(super) fn publish(shared: &Shared, place: &Located, _lease: &Lease, bytes: &
         file.sync().map_err(|error| failed("sync the staging file", &error))?;
         file.metadata().map_err(|error| failed("look at the staging file", &error))
     })();
-    let linked = staged.and_then(|metadata| {
-        // Not a rename: that would silently replace a log that appeared meanwhile.
-        storage.hard_link(&staging, &place.path).map_err(|error| link_error(&error, &place.path))?;
-        Ok(metadata)
+    let linked = staged.map_err(Unpublished::from).and_then(|identity| {
+        link(shared, &staging, &place.path, &identity)?;
+        Ok(identity)
     });
-    let identity = match linked {
-        Ok(identity) => identity,
+    let synced = linked.and_then(|identity| match storage.sync_directory(&place.directory) {
+        Ok(()) => Ok(identity),
         Err(error) => {
-            // Inert if it stays; nothing more can be done about it here.
-            let _ = storage.remove_file(&staging);
-            return Err(error);
+            // A name that may not survive a crash is taken back: the session is created whole by the next attempt, or not at all.
+            let error = Error::io("sync the session folder", &error).with_path(&place.directory);
+            let is_taken_back = storage.remove_file(&place.path).is_ok();
+            Err(Unpublished { error, stray: (!is_taken_back).then_some(identity) })
         }
-    };
-    let synced = storage.sync_directory(&place.directory);
+    });
+    // Inert if it stays; nothing more can be done about it here.
     let _ = storage.remove_file(&staging);
-    Ok(Published {
-        log: LogFile { file: Some(file), identity, path: place.path.clone() },
-        sync_error: synced
-            .err()
-            .map(|error| Error::io("sync the session folder", &error).with_path(&place.directory)),
-    })
+    synced.map(|identity| LogFile { file: Some(file), identity, path: place.path.clone() })
 }
 
-/// A log that has its name.
+/// Gives the staged file its name. Not a rename: that would silently replace a log that appeared meanwhile.
+fn link(shared: &Shared, staging: &Path, path: &Path, identity: &FileMetadata) -> Result<(), Unpublished> {
+    let Err(error) = shared.storage.hard_link(staging, path) else { return Ok(()) };
+    // A network file system may have done it and lost the answer. The names tell.
+    let stray = match shared.storage.metadata(path) {
+        Ok(there) if there.is_same_file(identity) => return Ok(()),
+        Ok(_) => None,
+        Err(error) if error.kind() == io::ErrorKind::NotFound => None,
+        Err(_) => Some(*identity),
+    };
+    Err(Unpublished { error: link_error(&error, path), stray })
+}
+
+/// Takes back the name that a failed publication left, if it is still that file's.
+pub(super) fn withdraw(shared: &Shared, place: &Located, stray: &FileMetadata) -> Result<()> {
+    let failed = |error: &io::Error| {
+        Error::io("take back what a failed publication left", error).with_path(&place.path)
+    };
+    match shared.storage.metadata(&place.path) {
+        Ok(there) if there.is_same_file(stray) => {
+            shared.storage.remove_file(&place.path).map_err(|error| failed(&error))
+        }
+        Ok(_) => Ok(()),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
+        Err(error) => Err(failed(&error)),
+    }
+}
+
+/// Why a log was not published.
 #[derive(Debug)]
-pub(super) struct Published {
-    pub(super) log: LogFile,
-    /// Set if the name may not survive a crash yet.
-    pub(super) sync_error: Option<Error>,
+pub(super) struct Unpublished {
+    pub(super) error: Error,
+    /// The file whose name may be there all the same, and must be [withdrawn](withdraw) before another attempt.
+    pub(super) stray: Option<FileMetadata>,
+}
+
+impl From<Error> for Unpublished {
+    fn from(error: Error) -> Unpublished {
+        Unpublished { error, stray: None }
+    }
 }
 
 fn link_error(error: &io::Error, path: &Path) -> Error {

@@ -85,87 +85,32 @@ pub(super) fn check_lineage(header: &SessionHeader, end: &LogEnd) -> Result<()> 
     Err(Error::new(Code::SessionCorrupt, what).with_at(At::SeedMarker).with_salvageable(end.event_count))
 }
 
-/// Walks the events of a stored log, looking again if it moved.
+/// A stored log that may move while it is read.
 #[derive(Debug)]
-pub(super) struct StableReader {
+struct MovingLog {
     shared: Arc<Shared>,
     id: String,
     log: StoredLog,
-    reader: RangeReader,
     cancel: CancelToken,
-    /// The most events any read of the handle has seen.
-    observed: Arc<AtomicU64>,
-    to: u64,
     attempt: u32,
-    next_seq: Option<u64>,
-    end: Option<LogEnd>,
 }
 
-impl StableReader {
-    pub(super) fn new(
-        shared: Arc<Shared>,
-        id: &str,
-        log: StoredLog,
-        range: EventRange,
-        observed: Arc<AtomicU64>,
-        cancel: &CancelToken,
-    ) -> Result<StableReader> {
-        let named = |error: Error| error.with_path(log.path()).with_session_id(id);
-        let reader = RangeReader::new(log.source.clone(), range, cancel).map_err(named)?;
-        let to = match range {
-            EventRange::Window { from, count } => from.saturating_add(count),
-            EventRange::Newest { .. } => u64::MAX,
-        };
-        Ok(StableReader {
-            shared,
-            id: id.to_owned(),
-            log,
-            reader,
-            cancel: cancel.clone(),
-            observed,
-            to,
-            attempt: 1,
-            next_seq: None,
-            end: None,
-        })
-    }
-
-    pub(super) fn next_event(&mut self) -> Result<Option<Event>> {
+impl MovingLog {
+    /// A reader of a range of the log as it is now. One that reads ahead, as that of the newest events does, has met the end already:
+    /// what it found there may be the work of a moment.
+    fn reader(&mut self, range: EventRange) -> Result<RangeReader> {
         loop {
-            match self.reader.next_event() {
-                Ok(Some(event)) => {
-                    self.next_seq = Some(event.seq() + 1);
-                    return Ok(Some(event));
-                }
-                Ok(None) => {
-                    let is_torn = self.reader.end().is_some_and(|end| end.torn.is_some());
-                    if is_torn && self.look_again()? {
-                        continue;
-                    }
-                    return self.finish().map(|()| None);
-                }
-                Err(error) => {
-                    let may_be_a_race = matches!(error.code(), Code::SessionCorrupt | Code::SourceChanged);
-                    if may_be_a_race && self.look_again()? {
-                        continue;
-                    }
-                    return Err(self.named(error));
-                }
+            match RangeReader::new(self.log.source.clone(), range, &self.cancel) {
+                Ok(reader) if is_torn(&reader) && self.has_moved()? => {}
+                Ok(reader) => return Ok(reader),
+                Err(error) if may_be_a_race(&error) && self.has_moved()? => {}
+                Err(error) => return Err(self.named(error)),
             }
         }
     }
 
-    /// What the end of the log looks like; `None` where the range ended before it.
-    pub(super) fn end(&self) -> Option<&LogEnd> {
-        self.end.as_ref()
-    }
-
-    fn named(&self, error: Error) -> Error {
-        error.with_path(self.log.path()).with_session_id(&self.id)
-    }
-
-    /// If the log changed since this read began, goes on with the log as it is now.
-    fn look_again(&mut self) -> Result<bool> {
+    /// Whether the log changed since this read began; from now on it is the log as it is now.
+    fn has_moved(&mut self) -> Result<bool> {
         if self.attempt >= STABLE_READ_ATTEMPTS_MAX {
             return Ok(false);
         }
@@ -176,26 +121,103 @@ impl StableReader {
         }
         self.attempt += 1;
         self.log = fresh;
-        let from = self.next_seq.unwrap_or(0);
-        let range = EventRange::window(from, self.to.saturating_sub(from));
-        self.reader =
-            RangeReader::new(self.log.source.clone(), range, &self.cancel).map_err(|e| self.named(e))?;
+        Ok(true)
+    }
+
+    fn named(&self, error: Error) -> Error {
+        error.with_path(self.log.path()).with_session_id(&self.id)
+    }
+}
+
+fn is_torn(reader: &RangeReader) -> bool {
+    reader.end().is_some_and(|end| end.torn.is_some())
+}
+
+/// What bytes that are cut and written again look like to somebody who reads them meanwhile.
+fn may_be_a_race(error: &Error) -> bool {
+    matches!(error.code(), Code::SessionCorrupt | Code::SourceChanged)
+}
+
+/// What the reads of a handle have seen of the log.
+#[derive(Debug)]
+pub(super) struct Observed {
+    /// The most events that any of them has given.
+    pub(super) events: Arc<AtomicU64>,
+    /// What that was when this read began: a log that is shorter now went back. Reads that began later may have seen more.
+    pub(super) events_min: u64,
+}
+
+/// Walks the events of a stored log, looking again if it moved.
+#[derive(Debug)]
+pub(super) struct StableReader {
+    moving: MovingLog,
+    reader: RangeReader,
+    range: EventRange,
+    observed: Observed,
+    next_seq: Option<u64>,
+    end: Option<LogEnd>,
+}
+
+impl StableReader {
+    pub(super) fn new(
+        shared: Arc<Shared>,
+        id: &str,
+        log: StoredLog,
+        range: EventRange,
+        observed: Observed,
+        cancel: &CancelToken,
+    ) -> Result<StableReader> {
+        let mut moving = MovingLog { shared, id: id.to_owned(), log, cancel: cancel.clone(), attempt: 1 };
+        let reader = moving.reader(range)?;
+        Ok(StableReader { moving, reader, range, observed, next_seq: None, end: None })
+    }
+
+    pub(super) fn next_event(&mut self) -> Result<Option<Event>> {
+        loop {
+            match self.reader.next_event() {
+                Ok(Some(event)) => {
+                    let next_seq = event.seq() + 1;
+                    self.next_seq = Some(next_seq);
+                    self.observed.events.fetch_max(next_seq, Ordering::AcqRel);
+                    return Ok(Some(event));
+                }
+                Ok(None) if is_torn(&self.reader) && self.look_again()? => {}
+                Ok(None) => return self.finish().map(|()| None),
+                Err(error) if may_be_a_race(&error) && self.look_again()? => {}
+                Err(error) => return Err(self.moving.named(error)),
+            }
+        }
+    }
+
+    /// What the end of the log looks like; `None` where the range ended before it.
+    pub(super) fn end(&self) -> Option<&LogEnd> {
+        self.end.as_ref()
+    }
+
+    /// If the log changed since this read began, goes on with the log as it is now.
+    fn look_again(&mut self) -> Result<bool> {
+        // The newest events were counted from the end as it was: going on would give more of them than were asked for.
+        let EventRange::Window { from, count } = self.range else { return Ok(false) };
+        if !self.moving.has_moved()? {
+            return Ok(false);
+        }
+        let to = from.saturating_add(count);
+        let from = self.next_seq.unwrap_or(from);
+        self.reader = self.moving.reader(EventRange::window(from, to.saturating_sub(from)))?;
         Ok(true)
     }
 
     fn finish(&mut self) -> Result<()> {
-        let Some(end) = self.reader.end() else {
-            self.observed.fetch_max(self.next_seq.unwrap_or(0), Ordering::Relaxed);
-            return Ok(());
-        };
+        let Some(end) = self.reader.end() else { return Ok(()) };
         if self.reader.is_from_start() {
-            check_lineage(&self.log.header, end).map_err(|error| self.named(error))?;
+            check_lineage(&self.moving.log.header, end).map_err(|error| self.moving.named(error))?;
         }
-        let before = self.observed.fetch_max(end.event_count, Ordering::Relaxed);
-        if end.event_count < before {
-            let message = format!("the log had {before} events, now it has {}", end.event_count);
-            return Err(self.named(Error::new(Code::SourceChanged, message)));
+        let events_min = self.observed.events_min.max(self.next_seq.unwrap_or(0));
+        if end.event_count < events_min {
+            let message = format!("the log had {events_min} events, now it has {}", end.event_count);
+            return Err(self.moving.named(Error::new(Code::SourceChanged, message)));
         }
+        self.observed.events.fetch_max(end.event_count, Ordering::AcqRel);
         self.end = Some(end.clone());
         Ok(())
     }

@@ -6,10 +6,9 @@
 use super::Shared;
 use super::lease::Lease;
 use super::locate::Located;
-use super::publication::{self, Published};
+use super::publication::{self, Unpublished};
 use crate::error::{Code, Error, Result};
 use crate::event::Event;
-use crate::event::row::is_inherited_marker;
 use crate::format::frames::FrameEncoder;
 use crate::format::header::{self, SessionHeader};
 use crate::format::names::Encoding;
@@ -57,8 +56,10 @@ pub(super) struct Writer {
     header_end: u64,
     next_seq: u64,
     excess: Excess,
-    /// The log has its name, but the folder could not be synced yet.
-    is_name_unsynced: bool,
+    /// The log was opened and nothing of it synced since: its last writer may have been killed before it synced the file, or its name.
+    is_unsynced: bool,
+    /// What a failed publication may have left under the log's name; taken back before the next one.
+    stray: Option<FileMetadata>,
     encoder: FrameEncoder,
     text: String,
     bytes: Vec<u8>,
@@ -101,7 +102,8 @@ impl Writer {
             header_end: 0,
             next_seq: 0,
             excess: Excess::None,
-            is_name_unsynced: false,
+            is_unsynced: false,
+            stray: None,
             encoder: FrameEncoder::new(),
             text: String::new(),
             bytes: Vec::new(),
@@ -129,6 +131,7 @@ impl Writer {
             header_end,
             next_seq,
             excess,
+            is_unsynced: true,
             ..Writer::created(place)
         }
     }
@@ -159,6 +162,18 @@ impl Writer {
         })
     }
 
+    /// The length of what this handle knows of the file: the accepted bytes and a torn tail that was not cut yet.
+    pub(super) fn known_bytes(&self) -> u64 {
+        match &self.excess {
+            Excess::Torn { tail, is_cut: false, .. } => self.length + tail.cut_bytes,
+            _ => self.length,
+        }
+    }
+
+    pub(super) fn has_torn_tail(&self) -> bool {
+        matches!(self.excess, Excess::Torn { is_cut: false, .. })
+    }
+
     /// Appends a batch that was checked; `header` is needed for a first write.
     pub(super) fn append(
         &mut self,
@@ -186,20 +201,51 @@ impl Writer {
         if !self.is_materialized() {
             return self.materialize(shared, header, &[], notices);
         }
-        // A torn tail is cut by an append only: until then reading, flushing and closing leave the bytes alone.
-        let has_debt = self.is_name_unsynced || matches!(self.excess, Excess::Failed { .. });
-        if has_debt { self.prepare(shared, header, notices) } else { Ok(()) }
+        // A torn tail as such is not cut: until an append does, reading, flushing and closing leave the bytes alone.
+        if self.has_debt() {
+            return self.prepare(shared, header, notices);
+        }
+        if self.is_unsynced {
+            self.check_ownership(shared, &header.id)?;
+            self.sync_found(shared, &header.id)?;
+        }
+        Ok(())
     }
 
-    /// Gives up ownership. What a failed write left is cut first, if it can be.
+    /// Makes durable what stood in the log when it was opened, and its name.
+    fn sync_found(&mut self, shared: &Shared, id: &str) -> Result<()> {
+        let synced = shared.storage.sync_directory(&self.place.directory);
+        synced.map_err(|error| self.io("sync the session folder", &error, id))?;
+        let synced = self.file(&*shared.storage).and_then(|file| file.sync());
+        synced.map_err(|error| {
+            self.drop_descriptor();
+            self.io("make the log durable", &error, id)
+        })?;
+        self.is_unsynced = false;
+        Ok(())
+    }
+
+    /// Whether a failed call left something to be finished: bytes to cut, or recovered events that were cut and not put back yet.
+    fn has_debt(&self) -> bool {
+        matches!(self.excess, Excess::Failed { .. } | Excess::Torn { is_cut: true, .. })
+    }
+
+    /// Gives up ownership. What a failed write left is settled first, if it can be.
     pub(super) fn release(&mut self, shared: &Shared, header: &SessionHeader) -> Result<()> {
-        let settled = match self.excess {
-            Excess::Failed { .. } => self.prepare(shared, header, &mut Vec::new()),
-            _ => Ok(()),
+        let mut settled = if self.has_debt() && self.lease.is_some() {
+            self.prepare(shared, header, &mut Vec::new())
+        } else {
+            Ok(())
         };
         if let Some(lease) = self.lease.take() {
-            // The note is informative: nobody trusts it once its process is gone or the lock is free.
-            let _ = lease.remove_owner(&*shared.storage);
+            if let Some(stray) = self.stray.take() {
+                settled = publication::withdraw(shared, &self.place, &stray);
+            }
+            // Whoever displaced this handle has written a note of its own.
+            if lease.is_held(&*shared.storage).unwrap_or(false) {
+                // The note is informative: nobody trusts it once its process is gone or the lock is free.
+                let _ = lease.remove_owner(&*shared.storage);
+            }
         }
         if let Some(log) = &mut self.log {
             log.file = None;
@@ -233,6 +279,10 @@ impl Writer {
         let located = |error: Error| error.with_session_id(&header.id);
         publication::make_directories(shared, &self.place.directory).map_err(located)?;
         self.lease(shared, &header.id, notices)?;
+        if let Some(stray) = &self.stray {
+            publication::withdraw(shared, &self.place, stray).map_err(located)?;
+            self.stray = None;
+        }
         publication::check_vacant(shared, &self.place, &header.id).map_err(located)?;
         self.bytes.clear();
         self.encode_text(&(header::encode_line(header) + "\n"))?;
@@ -241,21 +291,16 @@ impl Writer {
         let Some(lease) = &self.lease else {
             return Err(Error::new(Code::Internal, "the lease vanished between taking it and writing"));
         };
-        let published = publication::publish(shared, &self.place, lease, &self.bytes).map_err(located)?;
-        let Published { log, sync_error } = published;
-        self.log = Some(log);
-        self.header_end = header_end;
-        match sync_error {
-            None => {
+        match publication::publish(shared, &self.place, lease, &self.bytes) {
+            Ok(log) => {
+                self.log = Some(log);
+                self.header_end = header_end;
                 self.length = self.bytes.len() as u64;
                 self.next_seq = batch.len() as u64;
                 Ok(())
             }
-            Some(error) => {
-                // The session is there, but its name is not certain to stay: nothing of the batch is accepted.
-                self.length = header_end;
-                self.excess = Excess::Failed { bytes_max: self.bytes.len() as u64 - header_end };
-                self.is_name_unsynced = true;
+            Err(Unpublished { error, stray }) => {
+                self.stray = stray;
                 Err(located(error))
             }
         }
@@ -265,10 +310,8 @@ impl Writer {
     fn prepare(&mut self, shared: &Shared, header: &SessionHeader, notices: &mut Vec<Notice>) -> Result<()> {
         let id = &header.id;
         self.check_ownership(shared, id)?;
-        if self.is_name_unsynced {
-            let synced = shared.storage.sync_directory(&self.place.directory);
-            synced.map_err(|error| self.io("sync the session folder", &error, id))?;
-            self.is_name_unsynced = false;
+        if self.is_unsynced {
+            self.sync_found(shared, id)?;
         }
         match &self.excess {
             Excess::None => Ok(()),
@@ -490,29 +533,5 @@ fn copy_from(log: &dyn StorageFile, mut offset: u64, copy: &dyn StorageFile) -> 
         }
         write_all(copy, piece.get(..read).unwrap_or_default())?;
         offset += read as u64;
-    }
-}
-
-/// A seeded session must begin with its whole prefix and the marker at the cut; an unseeded one has no such marker (`format.md` 2.6).
-pub(super) fn check_seed(header: &SessionHeader, cut: u64, next_seq: u64, batch: &[Event]) -> Result<()> {
-    let marker =
-        batch.iter().rev().find(|event| is_inherited_marker(event.kind(), event.data())).map(Event::seq);
-    let is_first = next_seq == 0;
-    match (header.is_seeded && is_first, marker) {
-        (true, Some(seq)) if seq == cut => Ok(()),
-        (true, _) => Err(Error::new(
-            Code::SessionRefused,
-            format!("a seeded session is stored with its {cut} inherited events and their end marker at seq {cut} in its first batch"),
-        )
-        .with_session_id(&header.id)
-        .with_expected(cut)),
-        (false, None) => Ok(()),
-        (false, Some(seq)) => Err(Error::new(
-            Code::EventRefused,
-            "an inherited `session/end-seed` marker here would change what the session inherited",
-        )
-        .with_session_id(&header.id)
-        .with_event_type("session/end-seed")
-        .with_seq(seq)),
     }
 }
