@@ -1,7 +1,9 @@
 //! The query room over the cases in the tree: every judgement, every salvaged event, every raw row.
 
+use dsh_session_core::format::raw_rows::RawRow;
 use dsh_session_core::query::Outcome;
 use dsh_session_core::{CancelToken, Code, ReadLimits, Store};
+use proptest::prelude::*;
 use serde_json::Value;
 use std::path::{Path, PathBuf};
 
@@ -136,4 +138,101 @@ fn figures_of_a_session_agree_with_its_file() {
     assert!(raw.first_time <= raw.last_time && raw.first_time.is_some());
     let all = store("36-root-with-one-headless-log").stats(None, &go_on).unwrap();
     assert_eq!((all.sessions, all.unreadable, all.events), (2, 1, 32));
+}
+
+/// Writes one log of a root of its own, and opens the root.
+fn store_of(name: &str, bytes: &[u8], limits: ReadLimits) -> (tempfile::TempDir, Store) {
+    let root = tempfile::tempdir().unwrap();
+    let folder = root.path().join("--home-user-project--/good");
+    std::fs::create_dir_all(&folder).unwrap();
+    std::fs::write(folder.join(name), bytes).unwrap();
+    let store = Store::builder(root.path()).limits(limits).open().unwrap();
+    (root, store)
+}
+
+fn rows_of(name: &str, bytes: &[u8], limits: ReadLimits) -> Vec<RawRow> {
+    let (_root, store) = store_of(name, bytes, limits);
+    store.rows("good", &CancelToken::new()).unwrap().map(Result::unwrap).collect()
+}
+
+#[test]
+fn a_row_at_the_limit_is_returned_and_one_past_it_is_not() {
+    let log = b"{\"type\":\"session\"}\n{\"a\":1}\n{\"b\":22}\n{\"c\":3}";
+    let at = ReadLimits { row_bytes_max: 18, ..ReadLimits::default() };
+    assert_eq!(rows_of("session.v9.jsonl", log, at).len(), 4);
+    let past = ReadLimits { row_bytes_max: 7, ..ReadLimits::default() };
+    let rows = rows_of("session.v9.jsonl", log, past);
+    let shown: Vec<_> = rows.iter().map(|row| (row.line, row.text.as_str())).collect();
+    assert_eq!(shown, [(1, ""), (2, "{\"a\":1}"), (3, ""), (4, "{\"c\":3}")]);
+    assert!(rows[2].problem.as_deref().unwrap().contains("8 bytes"), "{:?}", rows[2]);
+    assert_eq!(rows.iter().map(|row| row.offset).collect::<Vec<_>>(), [0, 19, 27, 36]);
+}
+
+#[test]
+fn other_versions_show_their_rows_and_only_their_json_is_judged() {
+    let log = b"{\"type\":\"session\",\"version\":9}\n{\"odd\":true}\n\n{\"seq\":3,\"type\":\"x\"}\n";
+    let rows = rows_of("session.v9.jsonl", log, ReadLimits::default());
+    let problems: Vec<_> = rows.iter().map(|row| row.problem.is_some()).collect();
+    assert_eq!(problems, [false, false, true, false]);
+    assert_eq!((rows[3].seq, rows[3].kind.as_deref()), (Some(3), Some("x")));
+    assert!(rows_of("session.v4.jsonl", b"", ReadLimits::default()).is_empty());
+    assert!(rows_of("session.v4.jsonl.zstd", b"", ReadLimits::default()).is_empty());
+}
+
+#[test]
+fn rows_of_a_torn_frame_are_shown_and_marked() {
+    let store = store("30-zstd-last-frame-cut");
+    let id = "multi-block-cut-after-second-block";
+    let rows: Vec<_> = store.rows(id, &CancelToken::new()).unwrap().map(Result::unwrap).collect();
+    let torn: Vec<_> = rows.iter().filter(|row| row.frame == rows.last().unwrap().frame).collect();
+    assert_eq!(torn.iter().filter(|row| row.is_event).count(), 266);
+    assert!(torn.iter().all(|row| row.problem.as_deref().unwrap().contains("unfinished")), "{torn:?}");
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::with_cases(256) })]
+
+    /// Whatever happened to a log: rows come without a failure, a salvage gives a prefix of what was there, and both agree with the
+    /// judgement.
+    #[test]
+    fn a_damaged_log_gives_rows_and_a_prefix_of_its_events(
+        is_raw in any::<bool>(),
+        changes in proptest::collection::vec((any::<prop::sample::Index>(), any::<u8>()), 0..4),
+        cut in any::<prop::sample::Index>(),
+        is_cut in any::<bool>(),
+        tail in proptest::collection::vec(any::<u8>(), 0..12),
+    ) {
+        let (case, name) = match is_raw {
+            true => ("00-good-raw", "session.v4.jsonl"),
+            false => ("00-good-zstd", "session.v4.jsonl.zstd"),
+        };
+        let path = cases().join(case).join("--home-user-project--/good").join(name);
+        let mut bytes = std::fs::read(path).unwrap();
+        for (place, byte) in changes {
+            let place = place.index(bytes.len());
+            bytes[place] = byte;
+        }
+        if is_cut {
+            bytes.truncate(cut.index(bytes.len()));
+        }
+        bytes.extend(tail);
+        let (_root, store) = store_of(name, &bytes, ReadLimits::default());
+        let go_on = CancelToken::new();
+        let rows: Vec<_> = store.rows("good", &go_on).unwrap().map(Result::unwrap).collect();
+        let whole: Vec<_> = rows.iter().filter(|row| row.is_event).map(|row| row.text.as_str()).collect();
+        let judged = store.verify(None, &go_on).unwrap().next().unwrap().unwrap();
+        match store.salvage("good") {
+            Ok(mut salvage) => {
+                let events: Vec<_> = salvage.by_ref().map(Result::unwrap).collect();
+                let texts: Vec<_> = events.iter().map(|event| event.row()).collect();
+                prop_assert_eq!(&texts[..], &whole[..texts.len()]);
+                prop_assert_eq!(salvage.after_damage().unwrap().count(), whole.len() - texts.len());
+                match judged.outcome.error() {
+                    None => prop_assert_eq!(judged.events, texts.len() as u64),
+                    Some(error) => prop_assert_eq!(error.salvageable(), Some(texts.len() as u64)),
+                }
+            }
+            Err(error) => prop_assert_eq!(error.code(), Code::FormatUnsupported),
+        }
+    }
 }

@@ -6,7 +6,6 @@ use crate::failure::{EXIT_CORRUPT, EXIT_DONE, EXIT_OTHER, EXIT_SYSTEM, EXIT_UNSU
 use crate::output::{bytes_text, table, time_text};
 use crate::progress::Bar;
 use dsh_session_core::format::raw_rows::RawRow;
-use dsh_session_core::json::ObjectText;
 use dsh_session_core::query::{Outcome, Stats, Verification};
 
 pub(crate) fn verify(context: &mut Context, id: Option<&str>) -> Result<i32, Failure> {

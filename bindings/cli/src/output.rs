@@ -39,7 +39,9 @@ fn refused(error: io::Error) -> Failure {
 /// Rows of cells, each column as wide as its widest cell (counted in characters), the last one as it comes.
 pub(crate) fn table(rows: &[Vec<String>]) -> Vec<String> {
     let columns = rows.iter().map(Vec::len).max().unwrap_or(0);
-    let width = |column| rows.iter().filter_map(|row| row.get(column)).map(|cell| cell.chars().count()).max();
+    let width = |column: usize| {
+        rows.iter().filter_map(|row| row.get(column)).map(|cell: &String| cell.chars().count()).max()
+    };
     let widths: Vec<_> = (0..columns).map(|column| width(column).unwrap_or(0)).collect();
     let line = |row: &Vec<String>| {
         let mut line = String::new();

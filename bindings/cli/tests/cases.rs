@@ -3,6 +3,7 @@
 mod common;
 
 use common::{cases, copy_of, expected, run, run_with, tree};
+use dsh_session_core::json::{DEPTH_MAX_DEFAULT, Json};
 use serde_json::Value;
 use std::path::Path;
 
@@ -104,6 +105,12 @@ fn check(log: &Log, line: &Value) {
     }
 }
 
+/// The seqs of event lines, read by the library: other parsers refuse unpaired surrogates, `1E400` and deep nesting.
+fn seqs(lines: &str) -> Vec<u64> {
+    let seq = |line: &str| Json::parse(line, DEPTH_MAX_DEFAULT).unwrap().get("seq").unwrap().as_count();
+    lines.split_terminator('\n').map(|line| seq(line).unwrap()).collect()
+}
+
 #[test]
 fn events_and_salvage_give_what_can_be_read_and_change_nothing() {
     for log in logs().iter().filter(|log| log.case != JUDGED_ONLY) {
@@ -119,10 +126,9 @@ fn events_and_salvage_give_what_can_be_read_and_change_nothing() {
         };
         let readable = whole.or(log.figures.get("salvage_events"));
         if let Some(count) = readable.and_then(Value::as_u64) {
-            let seqs: Vec<_> = salvage.lines().iter().map(|row| row["seq"].as_f64().unwrap()).collect();
-            assert_eq!(seqs, (0..count).map(|seq| seq as f64).collect::<Vec<_>>(), "{what}");
+            assert_eq!(seqs(&salvage.out), (0..count).collect::<Vec<_>>(), "{what}");
             assert_eq!(salvage.code, 0, "{what}");
-            assert_eq!(events.lines().len() as u64, count, "{what}");
+            assert_eq!(seqs(&events.out), seqs(&salvage.out), "{what}");
         }
         match log.figures["outcome"].as_str().unwrap() {
             "ok" | "torn-tail" | "ok-or-limit" => {

@@ -71,8 +71,8 @@ fn a_range_of_events_is_what_was_asked_for() {
 fn source_ranges_are_expanded_in_events() {
     let root = copy_of("43-source-event-ranges");
     let lines = run(root.path(), &["events", "range-and-single"]).lines();
-    let expanded = lines.iter().find_map(|line| line.get("sourceEventSeqs")).unwrap();
-    assert_eq!(expanded, &serde_json::json!([3, 4, 5, 6, 7, 9, 12]));
+    let expanded = serde_json::json!([3, 4, 5, 6, 7, 9, 12]);
+    assert!(lines.iter().any(|line| line["sourceEventSeqs"] == expanded), "{lines:?}");
 }
 
 #[test]
