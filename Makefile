@@ -29,11 +29,11 @@ test: lint rust-test python-test
 bench:
 	$(CARGO) bench -p dsh-session-core --bench ratios
 
-build/demo-read: demo/read.c include/dsh_session.h build
+# The demo uses the development build, as the tests do: one build serves both.
+demo: python-install
+	$(CARGO) build --workspace
 	@mkdir -p build
-	$(CC) -std=c99 -Wall -Wextra -Iinclude -o $@ demo/read.c -Ltarget/release -ldsh_session -Wl,-rpath,$(CURDIR)/target/release
-
-demo: build build/demo-read
+	$(CC) -std=c99 -Wall -Wextra -Iinclude -o build/demo-read demo/read.c -Ltarget/debug -ldsh_session -Wl,-rpath,$(CURDIR)/target/debug
 	@$(VENV)/bin/python demo/demo.py
 
 clean:
