@@ -20,7 +20,7 @@ use dsh_session_core::event::{Event, EventDraft};
 use dsh_session_core::persistence::Notice;
 use dsh_session_core::persistence::files::{FilePersistence, FileSettings};
 use dsh_session_core::storage::simulation::{
-    CrashImage, CrashImages, Fault, FaultyStorage, MemoryStorage, RecordingStorage, SplitMix64,
+    CrashImage, CrashImages, Effect, Fault, FaultyStorage, MemoryStorage, RecordingStorage, SplitMix64,
 };
 use dsh_session_core::storage::{ProcessIdentity, Storage};
 use dsh_session_core::{
@@ -135,6 +135,9 @@ struct Life<'a> {
     random: &'a mut SplitMix64,
     process: u32,
     is_hostile: bool,
+    /// Whether everything that the open writer found was synced since. Before that, a sync that loses data loses what a killed process
+    /// left, and nobody has those bytes to write them again.
+    is_settled: bool,
 }
 
 impl<'a> Life<'a> {
@@ -148,8 +151,18 @@ impl<'a> Life<'a> {
     ) -> Self {
         let storage = RecordingStorage::new(disk);
         let faulty = FaultyStorage::new(Arc::new(storage.clone()));
-        let mut life =
-            Life { way, encoding, storage, faulty, story, writer: None, random, process: 100, is_hostile };
+        let mut life = Life {
+            way,
+            encoding,
+            storage,
+            faulty,
+            story,
+            writer: None,
+            random,
+            process: 100,
+            is_hostile,
+            is_settled: false,
+        };
         life.begin_process();
         life.mark();
         life
@@ -173,6 +186,7 @@ impl<'a> Life<'a> {
     fn acknowledge(&mut self, count: usize) {
         let before = self.story.acknowledged.unwrap_or(0);
         self.story.acknowledged = Some(before.max(count));
+        self.is_settled = true;
         self.mark();
     }
 
@@ -193,11 +207,11 @@ impl<'a> Life<'a> {
             return;
         }
         self.arrange_failures();
-        match self.random.below(12) {
-            0..=6 => self.append(),
-            7 | 8 => self.flush(),
-            9 => self.close(),
-            10 if self.is_hostile => self.kill(),
+        match (self.random.below(12), self.way) {
+            (0..=4, _) | (5 | 6, Way::Log) => self.append(),
+            (5..=8, _) => self.flush(),
+            (9, _) => self.close(),
+            (10, _) if self.is_hostile => self.kill(),
             _ => self.append(),
         }
         self.faulty.clear_faults();
@@ -211,6 +225,9 @@ impl<'a> Life<'a> {
             return;
         }
         if self.random.once_in(3) {
+            if !self.is_settled {
+                return;
+            }
             self.storage.fail_next_syncs(1 + self.random.below(2) as u32);
             return;
         }
@@ -263,6 +280,7 @@ impl<'a> Life<'a> {
         assert!(rows.len() >= self.story.acknowledged.unwrap_or(0), "acknowledged events are gone");
         self.story.accepted = rows;
         self.story.waiting.clear();
+        self.is_settled = self.story.acknowledged.is_none() && self.story.accepted.is_empty();
         self.writer = Some(writer);
     }
 
@@ -565,7 +583,8 @@ fn run_chain(seed: u64, way: Way, encoding: Encoding, figures: &mut Figures) {
                 }));
                 if let Err(panic) = outcome {
                     eprintln!("DSH_SEED={seed} {way:?} {} life {life_number}: {image:#?}", encoding.as_str());
-                    eprintln!("{:#?}", &journal.effects()[effects.saturating_sub(12)..effects]);
+                    let before = &journal.effects()[effects.saturating_sub(30)..effects];
+                    before.iter().for_each(|effect| eprintln!("  {}", told(effect)));
                     std::panic::resume_unwind(panic);
                 }
                 // The next life begins with a torn tail if there was one, and never with what is refused.
@@ -583,6 +602,16 @@ fn run_chain(seed: u64, way: Way, encoding: Encoding, figures: &mut Figures) {
         // Later acknowledgements are of a future that did not happen; what was sent then may stay in the list of what was sent.
         story.acknowledged = acknowledged.map(|mark| mark as usize - 1);
         story.waiting.clear();
+    }
+}
+
+/// An effect on one line.
+fn told(effect: &Effect) -> String {
+    match effect {
+        Effect::Append { inode, offset, bytes } => {
+            format!("Append {} bytes at {offset} of {inode}", bytes.len())
+        }
+        other => format!("{other:?}"),
     }
 }
 
