@@ -4,7 +4,7 @@
 //! full disk or second program loses them. The files are those of DeepSeek Harness, format 4.
 //!
 //! The rooms, from the ground up; each imports only from those before it in this list:
-//! [`error`], [`json`], [`storage`], [`event`], [`format`], [`persistence`]; the front door is [`Store`].
+//! [`error`], [`json`], [`storage`], [`event`], [`format`], [`persistence`], [`query`]; the front door is [`Store`].
 #![forbid(unsafe_code)]
 
 mod cancel;
@@ -13,6 +13,7 @@ pub mod event;
 pub mod format;
 pub mod json;
 pub mod persistence;
+pub mod query;
 pub mod storage;
 pub mod store;
 
@@ -23,5 +24,5 @@ pub use format::EventRange;
 pub use format::header::SessionHeader;
 pub use format::names::Encoding;
 pub use format::reader::ReadLimits;
-pub use persistence::{Access, ListMode, SessionLog, SessionPersistence};
+pub use persistence::{Access, ListMode, Removal, SessionLog, SessionPersistence};
 pub use store::{NewSession, Pending, Session, Store, StoreBuilder};

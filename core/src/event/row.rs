@@ -166,3 +166,22 @@ fn count_or_minus_zero(value: Json<'_>) -> Option<u64> {
 pub(crate) fn is_inherited_marker(kind: &str, data: Json<'_>) -> bool {
     kind == "session/end-seed" && data.get("inherited").and_then(|value| value.as_bool()) == Some(true)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::parse;
+    use serde_json::Value;
+
+    #[test]
+    fn every_envelope_vector_gives_its_verdict() {
+        let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../tests/vectors/format-row-envelope.json");
+        let vectors: Value = serde_json::from_slice(&std::fs::read(path).unwrap()).unwrap();
+        for case in vectors["cases"].as_array().unwrap() {
+            let text = case["row_text"].as_str().map_or_else(|| case["row"].to_string(), str::to_owned);
+            let expected_seq = case["expected_seq"].as_u64().unwrap();
+            let parsed = parse(&text, 100);
+            let is_ok = parsed.as_ref().is_ok_and(|envelope| envelope.seq == expected_seq);
+            assert_eq!(is_ok, case.get("ok").is_some(), "{}: {parsed:?}", case["name"]);
+        }
+    }
+}

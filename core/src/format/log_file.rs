@@ -7,11 +7,17 @@ use super::reader::{LogSource, ReadLimits};
 use super::window::FileWindow;
 use crate::error::{At, Code, Error, Result};
 use crate::storage::{FileMetadata, StorageFile};
+use std::cell::RefCell;
 use std::io;
 use std::sync::Arc;
 
 /// The piece in which a header is read: nearly every header fits into one.
 const HEADER_PIECE_BYTES: usize = 8192;
+
+thread_local! {
+    /// A context costs more to make than a header to decode, and a listing decodes thousands.
+    static HEADER_DECODER: RefCell<FrameDecoder> = RefCell::new(FrameDecoder::new());
+}
 
 /// The rule of an error about a header with `sandboxMode` or `approvalPolicy` (`format.md` 2.4).
 pub(crate) const RETIRED_FIELD: &str = "RETIRED_FIELD";
@@ -104,7 +110,8 @@ fn framed_header_line(file: &Arc<dyn StorageFile>, end: u64, limits: &ReadLimits
     let limit = usize::try_from(limits.header_bytes_max).unwrap_or(usize::MAX);
     let bytes = window.bytes(0, length).map_err(|error| io_error(&error))?;
     let mut text = Vec::new();
-    match FrameDecoder::new().decode(bytes, &frame, &mut text, limit) {
+    let decoded = HEADER_DECODER.with_borrow_mut(|decoder| decoder.decode(bytes, &frame, &mut text, limit));
+    match decoded {
         Ok(Decoded::Whole(_)) => {}
         Ok(Decoded::TooLong) => return Err(too_long(limits)),
         Err(_) => {

@@ -9,6 +9,7 @@
 //! | `order` | which rows are part of the log: the place of admission, relationships and vocabulary |
 //! | `reader` | one pass over a log, in bounded memory |
 //! | `seek` | the newest events, and a window around a seq, without reading the rest |
+//! | `raw_rows` | every row of any log, damaged or not, as text |
 //! | `log_file` | from an open file to a log that can be read |
 
 pub mod frames;
@@ -18,6 +19,7 @@ pub(crate) mod log_file;
 pub mod names;
 pub(crate) mod order;
 pub(crate) mod piece;
+pub mod raw_rows;
 pub mod reader;
 pub(crate) mod seek;
 pub(crate) mod window;

@@ -5,6 +5,7 @@ use crate::error::{Error, Result};
 use crate::event::Event;
 use crate::format::EventRange;
 use crate::format::header::SessionHeader;
+use crate::format::raw_rows::RawLog;
 use crate::format::reader::LogEnd;
 use std::fmt;
 use std::path::PathBuf;
@@ -120,6 +121,15 @@ pub enum ListMode {
     Tolerant,
     /// As the reference does (`format.md` 6.8): some findings are passed over in silence, others fail the listing.
     Strict,
+}
+
+/// What [`SessionPersistence::remove`] does with a session.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Removal {
+    /// Removes it for good.
+    Delete,
+    /// Moves it aside: out of the root, beside it.
+    Trash,
 }
 
 /// Something a handle has to tell that is no error (`design.md` 5, Notices).
@@ -327,6 +337,24 @@ pub trait SessionPersistence: Send + Sync + fmt::Debug {
     /// # Errors
     /// An unreadable root, `CANCELLED`; in [`ListMode::Strict`] also findings about a single session.
     fn list(&self, mode: ListMode, cancel: &CancelToken) -> Result<Listing>;
+
+    /// The stored log of a session as it is, its header not looked at, for tolerant reading; `None` where the backend keeps no log
+    /// files, or the session has none yet.
+    ///
+    /// # Errors
+    /// `SESSION_NOT_FOUND`, `SESSION_CONFLICT`, `INVALID_ARGUMENT`, `FORMAT_UNSUPPORTED` (the flat layout), `CANCELLED`, `IO`.
+    fn raw_log(&self, id: &str, cancel: &CancelToken) -> Result<Option<RawLog>> {
+        let _ = (id, cancel);
+        Ok(None)
+    }
+
+    /// Takes a session away, with its older generations. A crash meanwhile leaves the session, or nothing of it that counts as one.
+    /// Gives the place it was moved to, for [`Removal::Trash`] where there is one.
+    ///
+    /// # Errors
+    /// `SESSION_NOT_FOUND`, `SESSION_ALREADY_OWNED`, `SESSION_CONFLICT`, `SESSION_CORRUPT` for a folder that belongs to another session,
+    /// `CANCELLED`, `IO`.
+    fn remove(&self, id: &str, how: Removal, cancel: &CancelToken) -> Result<Option<PathBuf>>;
 
     /// Flushes every open write handle; goes on past failures.
     ///

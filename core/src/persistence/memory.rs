@@ -2,8 +2,8 @@
 //! suite tests the contract and not the file backend.
 
 use super::contract::{
-    Access, EventSlice, EventState, Events, FormatStatus, ListMode, Listing, Notice, Revision, SessionLog,
-    SessionPersistence, Snapshot,
+    Access, EventSlice, EventState, Events, FormatStatus, ListMode, Listing, Notice, Removal, Revision,
+    SessionLog, SessionPersistence, Snapshot,
 };
 use super::rules::{check_batch, check_new_header, check_seed};
 use crate::cancel::CancelToken;
@@ -14,6 +14,7 @@ use crate::format::EventRange;
 use crate::format::header::SessionHeader;
 use crate::format::reader::LogEnd;
 use std::collections::HashMap;
+use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
@@ -171,6 +172,21 @@ impl SessionPersistence for MemoryPersistence {
         cancel.check()?;
         let sessions = lock(&self.shared).sessions.values().map(snapshot).collect();
         Ok(Listing { sessions, problems: Vec::new() })
+    }
+
+    fn remove(&self, id: &str, _how: Removal, cancel: &CancelToken) -> Result<Option<PathBuf>> {
+        cancel.check()?;
+        let sessions = &mut lock(&self.shared).sessions;
+        match sessions.get(id) {
+            None => Err(about(Code::SessionNotFound, format!("there is no session {id}"), id)),
+            Some(stored) if stored.is_owned => {
+                Err(about(Code::SessionAlreadyOwned, format!("session {id} is open for writing"), id))
+            }
+            Some(_) => {
+                sessions.remove(id);
+                Ok(None)
+            }
+        }
     }
 
     fn flush(&self) -> Result<()> {

@@ -182,7 +182,8 @@ impl OsFile {
 
 impl Drop for OsFile {
     fn drop(&mut self) {
-        if *self.locked_by.get_mut() == std::process::id() {
+        let locked_by = *self.locked_by.get_mut();
+        if locked_by != NO_PROCESS && locked_by == std::process::id() {
             // A failure loses nothing: closing the last copy of the descriptor releases the lock as well.
             let _ = rustix::fs::flock(&self.file, FlockOperation::Unlock);
         }

@@ -16,7 +16,10 @@ use crate::format::names::Encoding;
 use crate::format::reader::ReadLimits;
 use crate::persistence::files::{FilePersistence, FileSettings};
 use crate::persistence::memory::MemoryPersistence;
-use crate::persistence::{Access, Events, ListMode, Listing, SessionLog, SessionPersistence, Snapshot};
+use crate::persistence::{
+    Access, Events, ListMode, Listing, Removal, SessionLog, SessionPersistence, Snapshot,
+};
+use crate::query::{self, Rows, Salvage, Stats, Verifications};
 use crate::storage::{OsStorage, Storage};
 use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
@@ -313,6 +316,68 @@ impl Store {
         });
         listing.problems.sort_by(|a, b| a.path.cmp(&b.path));
         Ok(listing)
+    }
+
+    /// Judges every session, or one, in the order of their paths: an iterator whose every step reads one log to its end. Nothing is
+    /// changed. An id that was asked for and does not exist is an error of the first step.
+    ///
+    /// ```
+    /// # fn main() -> dsh_session_core::Result<()> {
+    /// # let folder = tempfile::tempdir().unwrap();
+    /// # let store = dsh_session_core::Store::open(folder.path())?;
+    /// for judged in store.verify(None, &dsh_session_core::CancelToken::new())? {
+    ///     println!("{}", judged?.to_json());
+    /// }
+    /// # Ok(())
+    /// # }
+    /// ```
+    ///
+    /// # Errors
+    /// An unreadable root, `CANCELLED`; in the iterator also `SESSION_NOT_FOUND` and `INVALID_ARGUMENT` for an id that was asked for.
+    pub fn verify(&self, id: Option<&str>, cancel: &CancelToken) -> Result<Verifications> {
+        Verifications::new(&self.shared.persistence, id, cancel)
+    }
+
+    /// The events of a session up to its damage.
+    ///
+    /// # Errors
+    /// `SESSION_NOT_FOUND`, `SESSION_CONFLICT`, `FORMAT_UNSUPPORTED` (another version), `INVALID_ARGUMENT`, `IO`. A damaged header is
+    /// no error here: there are no events before it.
+    pub fn salvage(&self, id: &str) -> Result<Salvage> {
+        self.salvage_with(id, &CancelToken::new())
+    }
+
+    /// As [`salvage`](Self::salvage), stoppable.
+    ///
+    /// # Errors
+    /// As there, and `CANCELLED`.
+    pub fn salvage_with(&self, id: &str, cancel: &CancelToken) -> Result<Salvage> {
+        Salvage::open(&self.shared.persistence, id, cancel)
+    }
+
+    /// Every row of a session's log as text, of any version, damaged or not, header first (`design.md` 5, Raw reading).
+    ///
+    /// # Errors
+    /// `SESSION_NOT_FOUND`, `SESSION_CONFLICT`, `INVALID_ARGUMENT`, `CANCELLED`, `IO`.
+    pub fn rows(&self, id: &str, cancel: &CancelToken) -> Result<Rows> {
+        query::rows(&*self.shared.persistence, id, cancel)
+    }
+
+    /// Counts, sizes, largest rows and tokens of one session, or of all; reads every log.
+    ///
+    /// # Errors
+    /// Those of [`events`](Self::events) for one session; for all an unreadable root and `CANCELLED`: sessions that cannot be read are
+    /// counted as such.
+    pub fn stats(&self, id: Option<&str>, cancel: &CancelToken) -> Result<Stats> {
+        query::stats(&*self.shared.persistence, id, cancel)
+    }
+
+    /// Takes a session away for good, or moves its folder aside, to `<root>.trash/` beside the root, and tells where to.
+    ///
+    /// # Errors
+    /// Those of [`SessionPersistence::remove`].
+    pub fn remove(&self, id: &str, how: Removal) -> Result<Option<PathBuf>> {
+        self.shared.persistence.remove(id, how, &CancelToken::new())
     }
 
     /// Makes every open session and log handle durable; goes on past failures.

@@ -5,6 +5,7 @@ use crate::error::{At, Code, Error, Result};
 use crate::format::header::{FORMAT_VERSION, SessionHeader};
 use crate::format::log_file::{OpenedLog, open_log};
 use crate::format::names::{self, Encoding, Selection};
+use crate::format::raw_rows::RawLog;
 use crate::storage::{DirectoryEntry, FileKind, OpenHow};
 use std::ffi::OsStr;
 use std::io;
@@ -125,6 +126,19 @@ impl Shared {
         let opened = open_log(file, located.version, located.encoding, limits).map_err(named)?;
         self.check_identity(located, &opened.header.header, id).map_err(named)?;
         Ok(opened)
+    }
+
+    /// The generation that counts for an id, opened without a look at its header: of any version, damaged or not.
+    pub(super) fn raw_log(&self, id: &str) -> Result<Option<RawLog>> {
+        if self.pending(id).is_some() {
+            return Ok(None);
+        }
+        let located = self.find(id)?.ok_or_else(|| super::log::not_found(id))?;
+        let named = |error: Error| error.with_path(&located.path).with_session_id(id);
+        let file = self.storage.open(&located.path, OpenHow::Read);
+        let file = file.map_err(|error| named(Error::io("open the log", &error)))?;
+        let Located { path, version, encoding, .. } = located.clone();
+        RawLog::new(path, version, encoding, file, self.settings.limits).map(Some).map_err(named)
     }
 
     /// `format.md` 1.7: the header leads to this very file.

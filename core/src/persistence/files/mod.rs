@@ -7,6 +7,7 @@
 //! | `lease` | the exclusive lock of a writer and the note that names it |
 //! | `publication` | the first bytes of a session: folders, staging, link |
 //! | `writer` | appends, roll-back, repair of a torn tail, failed syncs |
+//! | `removal` | taking a session away |
 //! | `reading` | reads beside a writer: fresh, stable, never going back |
 //! | `log` | the handle that ties these together |
 
@@ -16,14 +17,18 @@ mod locate;
 mod log;
 mod publication;
 mod reading;
+mod removal;
 mod writer;
 
-use super::contract::{Access, ListMode, Listing, Revision, SessionLog, SessionPersistence, Snapshot};
+use super::contract::{
+    Access, ListMode, Listing, Removal, Revision, SessionLog, SessionPersistence, Snapshot,
+};
 use super::rules::check_new_header;
 use crate::cancel::CancelToken;
 use crate::error::{Code, Error, Result};
 use crate::format::header::SessionHeader;
 use crate::format::names::Encoding;
+use crate::format::raw_rows::RawLog;
 use crate::format::reader::ReadLimits;
 use crate::storage::{OsStorage, Storage};
 use log::FileLog;
@@ -292,6 +297,18 @@ impl SessionPersistence for FilePersistence {
     fn list(&self, mode: ListMode, cancel: &CancelToken) -> Result<Listing> {
         self.shared.check_process()?;
         self.shared.list(mode, cancel)
+    }
+
+    fn raw_log(&self, id: &str, cancel: &CancelToken) -> Result<Option<RawLog>> {
+        self.shared.check_process()?;
+        cancel.check()?;
+        self.shared.raw_log(id)
+    }
+
+    fn remove(&self, id: &str, how: Removal, cancel: &CancelToken) -> Result<Option<PathBuf>> {
+        self.shared.check_process()?;
+        cancel.check()?;
+        self.shared.remove(id, how, cancel)
     }
 
     fn flush(&self) -> Result<()> {

@@ -1,0 +1,36 @@
+# Targets for people: build, demo, test, bench, crash, clean; also install, wheel, lint, kill.
+# A fresh machine needs cargo, a C and a C++ compiler, make and Python 3.10 or later; the rest goes into .venv.
+
+SHELL := /bin/bash
+.SHELLFLAGS := -eu -o pipefail -c
+.DEFAULT_GOAL := build
+
+PYTHON ?= python3
+VENV := .venv
+CARGO ?= cargo
+
+-include mk/*.mk
+
+.PHONY: build demo test bench crash clean lint rust-test
+
+build: python-install
+	$(CARGO) build --release --workspace
+
+lint:
+	@if $(CARGO) fmt --version >/dev/null 2>&1; then $(CARGO) fmt --all --check; else echo "SKIPPED: rustfmt is not installed"; fi
+	@if $(CARGO) clippy --version >/dev/null 2>&1; then $(CARGO) clippy --workspace --all-targets -- -D warnings; else echo "SKIPPED: clippy is not installed"; fi
+	RUSTDOCFLAGS="-D warnings" $(CARGO) doc --workspace --no-deps --quiet
+
+rust-test:
+	$(CARGO) test --workspace
+
+test: lint rust-test python-test
+
+bench:
+	$(CARGO) bench -p dsh-session-core --bench ratios
+
+demo: build
+	$(VENV)/bin/python demo/demo.py
+
+clean:
+	rm -rf target $(VENV) build dist

@@ -1,0 +1,446 @@
+"""The same names for asyncio: what may wait is a coroutine, done on threads of this module.
+
+A store belongs to no event loop: one object may serve any number of loops, one after the other or at once.
+
+A cancelled call that reads ends at once. A cancelled call that changes something ends in ``CancelledError`` once its outcome is known:
+done or not done, never half. ``next_seq`` tells which. A session or log that was being opened for a cancelled caller is closed again.
+
+What is appended is written down when the method is called, before anything is awaited: changing it later has no effect. For very large
+payloads that is work on the event loop's thread; give them as JSON text in ``bytes``.
+
+>>> import asyncio
+>>> async def main():
+...     async with Store() as store:
+...         async with await store.create(cwd="/repo") as session:
+...             await session.append("turn/start", {"turn": 1})
+...             await session.flush()
+...         return [event.data async for event in store.events(session.id)]
+>>> asyncio.run(main())
+[{'turn': 1}]
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import threading
+from collections.abc import Callable, Coroutine, Iterable
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
+from pathlib import Path
+from types import TracebackType
+from typing import Any, Literal, ParamSpec, TypeAlias, TypeVar
+
+from . import _errors, _native
+from ._native import Event, encode_json
+from ._records import Listing, LogEnd, Pending, SessionHeader, SessionRecord
+
+__all__ = ["EventIterator", "Session", "SessionLog", "Store"]
+
+_P = ParamSpec("_P")
+_R = TypeVar("_R")
+_Access: TypeAlias = Literal["read", "write"]
+_Text: TypeAlias = str | bytes | bytearray
+_PathLike: TypeAlias = str | os.PathLike[str]
+
+
+class _Threads:
+    """The threads of this module: started when first needed, joined when the interpreter ends, none in a forked child."""
+
+    COUNT_MAX = 32
+
+    def __init__(self) -> None:
+        self._executor: ThreadPoolExecutor | None = None
+        self._lock = threading.Lock()
+        os.register_at_fork(after_in_child=self._forget)
+
+    def _forget(self) -> None:
+        # The threads stayed with the parent, and the lock may be held by one of them for ever.
+        self._executor = None
+        self._lock = threading.Lock()
+
+    def get(self) -> ThreadPoolExecutor:
+        with self._lock:
+            if self._executor is None:
+                self._executor = ThreadPoolExecutor(self.COUNT_MAX, thread_name_prefix="dsh_session.aio")
+            return self._executor
+
+
+_threads = _Threads()
+
+
+async def _read(function: Callable[_P, _R], *args: _P.args, **kwargs: _P.kwargs) -> _R:
+    """Calls on a thread; a cancelled caller goes on at once, and the call is told to stop."""
+    token = _native.CancelToken()
+    future = asyncio.wrap_future(_threads.get().submit(token.run, function, *args, **kwargs))
+    try:
+        await asyncio.wait([future])
+    except asyncio.CancelledError:
+        token.cancel()
+        future.cancel()
+        raise
+    return future.result()
+
+
+async def _change(function: Callable[_P, _R], *args: _P.args, **kwargs: _P.kwargs) -> _R:
+    """Calls on a thread; a cancelled caller learns the outcome first."""
+    token = _native.CancelToken()
+    started = _threads.get().submit(token.run, function, *args, **kwargs)
+    future = asyncio.wrap_future(started)
+    try:
+        await asyncio.wait([future])
+    except asyncio.CancelledError:
+        token.cancel()
+        # Succeeds only while no thread has begun: then nothing is done, ever.
+        started.cancel()
+        while not future.done():
+            with suppress(asyncio.CancelledError):
+                await asyncio.wait([future])
+        if not future.cancelled() and future.exception() is None:
+            await _give_back(future.result())
+        raise
+    return future.result()
+
+
+async def _give_back(opened: object) -> None:
+    """Closes what was opened for a caller who is not there any more."""
+    if isinstance(opened, (_native.Session, _native.SessionLog)):
+        closing = asyncio.wrap_future(_threads.get().submit(opened.close))
+        while not closing.done():
+            with suppress(asyncio.CancelledError):
+                await asyncio.wait([closing])
+        # A failure to close is known to nobody but the log of the program.
+        if (failure := closing.exception()) is not None:
+            _errors.close_failed(asyncio.CancelledError(), failure)
+
+
+class _Handle:
+    """Leaving an ``async with`` block closes; a failure to close never hides the exception that left the block."""
+
+    async def close(self) -> None:
+        raise NotImplementedError
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, exception: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        try:
+            await self.close()
+        except Exception as failure:
+            if exception is None:
+                raise
+            _errors.close_failed(exception, failure)
+
+
+class EventIterator:
+    """Events in order, read in batches on a thread. Use it from one task at a time."""
+
+    def __init__(self, start: Callable[[], _native.EventIterator]) -> None:
+        self._start = start
+        self._events: _native.EventIterator | None = None
+        self._ready: list[Event] = []
+
+    def __aiter__(self) -> EventIterator:
+        return self
+
+    def _next_batch(self) -> list[Event]:
+        if self._events is None:
+            self._events = self._start()
+        return self._events.next_batch()
+
+    async def next_batch(self) -> list[Event]:
+        """The events of the next batch, at least one; an empty list at the end."""
+        if self._ready:
+            ready, self._ready = self._ready[::-1], []
+            return ready
+        return await _read(self._next_batch)
+
+    async def __anext__(self) -> Event:
+        if not self._ready:
+            # Kept backwards, so that the next one is taken from the end.
+            self._ready = (await _read(self._next_batch))[::-1]
+        if not self._ready:
+            raise StopAsyncIteration
+        return self._ready.pop()
+
+
+class Session(_Handle):
+    """One session, open for appending; see ``dsh_session.Session``."""
+
+    def __init__(self, session: _native.Session) -> None:
+        self._session = session
+
+    @property
+    def id(self) -> str:
+        """The session's id."""
+        return self._session.id
+
+    @property
+    def header(self) -> SessionHeader:
+        """What the session is, fixed when it was created."""
+        return self._session.header
+
+    @property
+    def next_seq(self) -> int:
+        """The seq that the next event gets: how many events the session has."""
+        return self._session.next_seq
+
+    @property
+    def pending(self) -> Pending:
+        """What is accepted and not on the disk yet, and why, if writing has failed."""
+        return self._session.pending
+
+    @property
+    def notices(self) -> list[dict[str, Any]]:
+        """What opening and writing have found so far."""
+        return self._session.notices
+
+    @property
+    def closed(self) -> bool:
+        """Whether ``close`` has begun."""
+        return self._session.closed
+
+    def append(
+        self,
+        type: str,
+        data: object,
+        *,
+        surface: Literal["append"] | tuple[int, int] | None = None,
+        sources: Iterable[int] | None = None,
+        time: int | None = None,
+    ) -> Coroutine[Any, Any, Event]:
+        """Accepts one event and gives it back with its seq; see ``dsh_session.Session.append``."""
+        text = encode_json(data)
+        sources = None if sources is None else list(sources)
+        return _change(self._session.append, type, text, surface=surface, sources=sources, time=time)
+
+    def append_many(
+        self, events: Iterable[tuple[str, object] | dict[str, Any] | _Text]
+    ) -> Coroutine[Any, Any, list[Event]]:
+        """Accepts several events together: all of them or none; see ``dsh_session.Session.append_many``."""
+        return _change(self._session.append_many, [_written_down(event) for event in events])
+
+    def append_line(self, line: _Text | dict[str, Any]) -> Coroutine[Any, Any, Event]:
+        """Accepts one event given as a line of JSON."""
+        text = line if isinstance(line, str) else encode_json(line)
+        return _change(self._session.append_line, text)
+
+    async def flush(self) -> None:
+        """The durability barrier: on return every accepted event is on the disk."""
+        await _change(self._session.flush)
+
+    def events(self, *, from_seq: int = 0, count: int | None = None, newest: int | None = None) -> EventIterator:
+        """The session's events, those included that are not on the disk yet."""
+        return EventIterator(lambda: self._session.events(from_seq=from_seq, count=count, newest=newest))
+
+    async def close(self) -> None:
+        """Writes what waits and gives up ownership. A second close does nothing."""
+        await _change(self._session.close)
+
+    async def __aenter__(self) -> Session:
+        return self
+
+
+def _written_down(event: tuple[str, object] | dict[str, Any] | _Text) -> tuple[str, bytes] | _Text:
+    if isinstance(event, tuple) and len(event) == 2:
+        return event[0], encode_json(event[1])
+    if isinstance(event, (dict, bytearray)):
+        return encode_json(event)
+    # What is of no known form is refused where it is judged, with its index.
+    return event
+
+
+class SessionLog(_Handle):
+    """An open channel onto a stored log; see ``dsh_session.SessionLog``."""
+
+    def __init__(self, log: _native.SessionLog) -> None:
+        self._log = log
+
+    @property
+    def id(self) -> str:
+        """The session's id."""
+        return self._log.id
+
+    @property
+    def header(self) -> SessionHeader:
+        """What the session is, fixed when it was created."""
+        return self._log.header
+
+    @property
+    def access(self) -> _Access:
+        """``"read"`` or ``"write"``."""
+        return self._log.access
+
+    @property
+    def notices(self) -> list[dict[str, Any]]:
+        """What opening and writing have found so far."""
+        return self._log.notices
+
+    @property
+    def closed(self) -> bool:
+        """Whether ``close`` has begun."""
+        return self._log.closed
+
+    async def event_count(self) -> int:
+        """How many events the log has."""
+        return await _read(self._log.event_count)
+
+    async def inherited_event_count(self) -> int:
+        """How many events at the beginning were inherited by a fork."""
+        return await _read(self._log.inherited_event_count)
+
+    def append(self, rows: Iterable[Event | dict[str, Any] | _Text]) -> Coroutine[Any, Any, None]:
+        """Adds a batch of whole rows: all of them or none, on the disk on return."""
+        batch = [encode_json(row) if isinstance(row, (dict, bytearray)) else row for row in rows]
+        return _change(self._log.append, batch)
+
+    async def read(self, offset: int, length: int) -> list[Event]:
+        """``length`` events from ``offset`` on, all at once."""
+        return await _read(self._log.read, offset, length)
+
+    def events(self, *, from_seq: int = 0, count: int | None = None, newest: int | None = None) -> EventIterator:
+        """Events in bounded memory: ``count`` of them from ``from_seq`` on, or the ``newest`` ones."""
+        return EventIterator(lambda: self._log.events(from_seq=from_seq, count=count, newest=newest))
+
+    async def check(self) -> LogEnd:
+        """Reads and checks everything, keeps nothing, and tells what the end of the log looks like."""
+        return await _read(self._log.check)
+
+    async def flush(self) -> None:
+        """The durability barrier."""
+        await _change(self._log.flush)
+
+    async def close(self) -> None:
+        """Ends the work and gives up ownership. A second close does nothing."""
+        await _change(self._log.close)
+
+    async def __aenter__(self) -> SessionLog:
+        return self
+
+
+class Store(_Handle):
+    """A root of sessions; see ``dsh_session.Store``. It is opened by its first call, or on entering its ``async with`` block."""
+
+    def __init__(
+        self,
+        root: _PathLike | None = None,
+        *,
+        encoding: Literal["zstd", "none"] | None = None,
+        row_bytes_max: int | None = None,
+        header_bytes_max: int | None = None,
+        depth_max: int | None = None,
+        threads: int | None = None,
+    ) -> None:
+        # Absolute now, whatever the working directory is when the first call comes.
+        self._root = None if root is None else Path(root).absolute()
+        self._lock = threading.Lock()
+        self._store: _native.Store | None = None
+        self._make: Callable[[], _native.Store] = lambda: _native.Store(
+            self._root,
+            encoding=encoding,
+            row_bytes_max=row_bytes_max,
+            header_bytes_max=header_bytes_max,
+            depth_max=depth_max,
+            threads=threads,
+        )
+
+    def _open(self) -> _native.Store:
+        """The store, opened. Called on threads only: it may wait."""
+        if self._store is None:
+            with self._lock:
+                if self._store is None:
+                    self._store = self._make()
+        return self._store
+
+    @property
+    def root(self) -> Path | None:
+        """The root, absolute; ``None`` for a store in memory."""
+        return self._root
+
+    async def create(
+        self,
+        *,
+        id: str | None = None,
+        cwd: _PathLike | None = None,
+        parent_session: str | None = None,
+        created_at: int | None = None,
+        agent_preset: str | None = None,
+        origin: Literal["subagent"] | None = None,
+        delegation_depth: int | None = None,
+    ) -> Session:
+        """A new session, open for appending; see ``dsh_session.Store.create``."""
+        session = await _change(
+            lambda: self._open().create(
+                id=id,
+                cwd=cwd,
+                parent_session=parent_session,
+                created_at=created_at,
+                agent_preset=agent_preset,
+                origin=origin,
+                delegation_depth=delegation_depth,
+            )
+        )
+        return Session(session)
+
+    async def open_session(self, id: str) -> Session:
+        """A stored session, open for appending where its log ends."""
+        return Session(await _change(lambda: self._open().open_session(id)))
+
+    async def open_log(self, id: str, access: _Access = "read") -> SessionLog:
+        """A channel onto a stored log."""
+        return SessionLog(await _change(lambda: self._open().open_log(id, access)))
+
+    async def create_log(
+        self,
+        id: str,
+        *,
+        created_at: int,
+        cwd: _PathLike | None = None,
+        parent_session: str | None = None,
+        agent_preset: str | None = None,
+        origin: Literal["subagent"] | None = None,
+        delegation_depth: int | None = None,
+        is_seeded: bool = False,
+        inherited_event_count: int | None = None,
+    ) -> SessionLog:
+        """A log of a new session, for importers; see ``dsh_session.Store.create_log``."""
+        log = await _change(
+            lambda: self._open().create_log(
+                id,
+                created_at=created_at,
+                cwd=cwd,
+                parent_session=parent_session,
+                agent_preset=agent_preset,
+                origin=origin,
+                delegation_depth=delegation_depth,
+                is_seeded=is_seeded,
+                inherited_event_count=inherited_event_count,
+            )
+        )
+        return SessionLog(log)
+
+    def events(
+        self, id: str, *, from_seq: int = 0, count: int | None = None, newest: int | None = None
+    ) -> EventIterator:
+        """The events of a stored session, in bounded memory."""
+        return EventIterator(lambda: self._open().events(id, from_seq=from_seq, count=count, newest=newest))
+
+    async def stat(self, id: str) -> SessionRecord | None:
+        """One session without its events; ``None`` if there is none."""
+        return await _read(lambda: self._open().stat(id))
+
+    async def list(self, *, strict: bool = False) -> Listing:
+        """Every session, and in ``problems`` everything in the root that is not usable."""
+        return await _read(lambda: self._open().list(strict=strict))
+
+    async def flush(self) -> None:
+        """Makes what was appended to open logs durable."""
+        await _change(lambda: self._open().flush())
+
+    async def close(self) -> None:
+        """Closes the sessions and logs opened from this store, and the store. A second close does nothing."""
+        if self._store is not None:
+            await _change(self._store.close)
+
+    async def __aenter__(self) -> Store:
+        await _change(self._open)
+        return self

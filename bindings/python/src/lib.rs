@@ -1,0 +1,54 @@
+//! The border to Python: the module `dsh_session._native`.
+//!
+//! Thin on purpose: it converts arguments, calls the core with the interpreter's lock released, converts results. The package around it
+//! (`python/dsh_session`) holds what is better said in Python: exceptions, records, the asyncio twin.
+//!
+//! | File | Holds |
+//! | --- | --- |
+//! | `run` | how a call waits: without the lock, stoppable, never in a forked child |
+//! | `error` | from the core's errors to exceptions |
+//! | `json` | from Python values to JSON text |
+//! | `arguments` | from Python arguments to those of the core |
+//! | `records` | from the core's records to those of the package |
+//! | `event`, `events` | one event; walking many |
+//! | `handle` | closing, and what happens to a handle that nobody closed |
+//! | `store`, `session`, `log` | the three classes that people hold |
+
+mod arguments;
+mod error;
+mod event;
+mod events;
+mod handle;
+mod json;
+mod log;
+mod records;
+mod run;
+mod session;
+mod store;
+
+use pyo3::prelude::*;
+
+/// What the package is built on. Use `dsh_session`; nothing here is an interface of its own.
+#[pymodule]
+mod _native {
+    #[pymodule_export]
+    use crate::error::error_table;
+    #[pymodule_export]
+    use crate::event::Event;
+    #[pymodule_export]
+    use crate::events::EventIterator;
+    #[pymodule_export]
+    use crate::json::encode_json;
+    #[pymodule_export]
+    use crate::log::SessionLog;
+    #[pymodule_export]
+    use crate::run::CancelToken;
+    #[pymodule_export]
+    use crate::session::Session;
+    #[pymodule_export]
+    use crate::store::Store;
+
+    /// The version of the library.
+    #[pymodule_export]
+    const VERSION: &str = env!("CARGO_PKG_VERSION");
+}

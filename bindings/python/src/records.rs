@@ -1,0 +1,104 @@
+//! From the core's records to the package's: frozen classes written in Python (`dsh_session._records`).
+
+use crate::error::exception;
+use crate::event::loads;
+use dsh_session_core::SessionHeader;
+use dsh_session_core::format::reader::LogEnd;
+use dsh_session_core::persistence::{Listing, Notice, Snapshot};
+use dsh_session_core::store::Pending;
+use pyo3::prelude::*;
+use pyo3::sync::PyOnceLock;
+use pyo3::types::{PyDict, PyList, PyModule};
+
+fn module(py: Python<'_>) -> PyResult<&Bound<'_, PyModule>> {
+    static MODULE: PyOnceLock<Py<PyModule>> = PyOnceLock::new();
+    let module = MODULE.get_or_try_init(py, || py.import("dsh_session._records").map(Bound::unbind))?;
+    Ok(module.bind(py))
+}
+
+/// A record by keywords, so that its fields may come in any order.
+macro_rules! record {
+    ($py:expr, $class:literal, $($name:literal: $value:expr),* $(,)?) => {{
+        let fields = PyDict::new($py);
+        $(fields.set_item($name, $value)?;)*
+        module($py)?.getattr($class)?.call((), Some(&fields))
+    }};
+}
+
+pub(crate) fn replace(py: Python<'_>, start_seq: u64, end_seq: u64) -> PyResult<Bound<'_, PyAny>> {
+    module(py)?.getattr("Replace")?.call1((start_seq, end_seq))
+}
+
+pub(crate) fn header<'py>(py: Python<'py>, header: &SessionHeader) -> PyResult<Bound<'py, PyAny>> {
+    record!(py, "SessionHeader",
+        "id": &header.id,
+        "created_at": header.created_at,
+        "cwd": header.cwd.as_deref(),
+        "parent_session": header.parent_session.as_deref(),
+        "is_seeded": header.is_seeded,
+        "origin": header.origin.map(|origin| origin.as_str()),
+        "delegation_depth": header.delegation_depth,
+        "agent_preset": header.agent_preset.as_deref(),
+    )
+}
+
+pub(crate) fn snapshot<'py>(py: Python<'py>, snapshot: &Snapshot) -> PyResult<Bound<'py, PyAny>> {
+    record!(py, "SessionRecord",
+        "header": header(py, &snapshot.header)?,
+        "format_status": snapshot.format_status.map(|status| status.as_str()),
+        "revision": snapshot.revision.as_str(),
+        "event_count": snapshot.event_count,
+        "size_bytes": snapshot.size_bytes,
+        "path": snapshot.path.as_deref(),
+    )
+}
+
+pub(crate) fn listing<'py>(py: Python<'py>, listing: &Listing) -> PyResult<Bound<'py, PyAny>> {
+    let sessions = PyList::empty(py);
+    for session in &listing.sessions {
+        sessions.append(snapshot(py, session)?)?;
+    }
+    let problems = PyList::empty(py);
+    for problem in &listing.problems {
+        problems.append(record!(py, "Problem",
+            "path": &problem.path,
+            "id": problem.id.as_deref(),
+            "code": problem.error.code().name(),
+            "message": problem.error.message(),
+            "error": exception(py, &problem.error)?,
+        )?)?;
+    }
+    record!(py, "Listing", "sessions": sessions.to_tuple(), "problems": problems.to_tuple())
+}
+
+pub(crate) fn pending<'py>(py: Python<'py>, pending: &Pending) -> PyResult<Bound<'py, PyAny>> {
+    let error = pending.error.as_ref().map(|error| exception(py, error)).transpose()?;
+    record!(py, "Pending", "events": pending.events, "bytes": pending.bytes, "error": error)
+}
+
+pub(crate) fn log_end<'py>(py: Python<'py>, end: &LogEnd) -> PyResult<Bound<'py, PyAny>> {
+    let torn = end.torn.as_ref().map(|torn| {
+        record!(py, "TornTail",
+            "keep_bytes": torn.keep_bytes,
+            "cut_bytes": torn.cut_bytes,
+            "cut_rows": torn.cut_rows,
+            "recovered": torn.recovered.len(),
+            "reason": &torn.reason,
+        )
+    });
+    record!(py, "LogEnd",
+        "event_count": end.event_count,
+        "file_bytes": end.file_bytes,
+        "frames": end.frames,
+        "torn": torn.transpose()?,
+    )
+}
+
+/// Notices are JSON objects with a `kind` (`design.md` 5), here dicts.
+pub(crate) fn notices<'py>(py: Python<'py>, notices: &[Notice]) -> PyResult<Bound<'py, PyList>> {
+    let list = PyList::empty(py);
+    for notice in notices {
+        list.append(loads(py, &notice.to_json())?)?;
+    }
+    Ok(list)
+}

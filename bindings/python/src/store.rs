@@ -1,0 +1,275 @@
+//! A root of sessions, opened.
+
+use crate::arguments::{self, Header};
+use crate::error::raise;
+use crate::events::EventIterator;
+use crate::handle::{Close, OpenHandles, OpenLog, leave};
+use crate::log::SessionLog;
+use crate::records;
+use crate::run::Runner;
+use crate::session::Session;
+use dsh_session_core::{ListMode, ReadLimits, Result};
+use pyo3::prelude::*;
+use std::path::PathBuf;
+use std::sync::{Arc, Weak};
+
+/// A root of sessions.
+///
+/// `root` is a folder, made by the first session; `None` keeps everything in memory. `encoding` is `"zstd"` or `"none"`; left out, new
+/// sessions follow what the root already uses. The limits are bounds of what is read, in bytes of text and levels of nesting;
+/// `threads` is how many threads decode one compressed log.
+///
+/// Closing a store, or leaving its `with` block, closes the sessions and logs opened from it. Any number of threads may use one.
+///
+/// >>> with Store() as store:
+/// ...     with store.create(id="s1", cwd="/repo") as session:
+/// ...         event = session.append("turn/start", {"turn": 1})
+/// ...         session.flush()
+/// ...     [event.type for event in store.events("s1")]
+/// ['turn/start']
+#[pyclass(frozen, module = "dsh_session", weakref)]
+#[derive(Debug)]
+pub(crate) struct Store {
+    store: dsh_session_core::Store,
+    runner: Arc<Runner>,
+    open: Arc<OpenHandles>,
+}
+
+impl Store {
+    /// Everything a call needs that may outlive it.
+    fn shared(&self) -> (dsh_session_core::Store, Arc<OpenHandles>) {
+        (self.store.clone(), Arc::clone(&self.open))
+    }
+}
+
+/// Keeps a new handle with its store, or closes it because the store is.
+fn keep<T: Close + 'static>(open: &OpenHandles, handle: T) -> Result<Arc<T>> {
+    let handle = Arc::new(handle);
+    let weak: Weak<T> = Arc::downgrade(&handle);
+    open.add(weak)?;
+    Ok(handle)
+}
+
+#[pymethods]
+impl Store {
+    #[new]
+    #[pyo3(signature = (root=None, *, encoding=None, row_bytes_max=None, header_bytes_max=None, depth_max=None, threads=None))]
+    fn new(
+        py: Python<'_>,
+        root: Option<PathBuf>,
+        encoding: Option<&str>,
+        row_bytes_max: Option<u64>,
+        header_bytes_max: Option<u64>,
+        depth_max: Option<u32>,
+        threads: Option<usize>,
+    ) -> PyResult<Store> {
+        let encoding = encoding.map(arguments::encoding).transpose().map_err(|error| raise(py, &error))?;
+        let base = ReadLimits::default();
+        let limits = ReadLimits {
+            row_bytes_max: row_bytes_max.unwrap_or(base.row_bytes_max),
+            header_bytes_max: header_bytes_max.unwrap_or(base.header_bytes_max),
+            depth_max: depth_max.unwrap_or(base.depth_max),
+            threads: threads.unwrap_or(base.threads),
+        };
+        let runner = Runner::new();
+        let store = runner.read(py, move |_| {
+            let Some(root) = root else { return dsh_session_core::Store::in_memory() };
+            let mut builder = dsh_session_core::Store::builder(root).limits(limits);
+            if let Some(encoding) = encoding {
+                builder = builder.encoding(encoding);
+            }
+            builder.open()
+        })?;
+        Ok(Store { store, runner, open: Arc::default() })
+    }
+
+    /// The root, absolute; `None` for a store in memory.
+    #[getter]
+    fn root(&self) -> Option<PathBuf> {
+        self.store.root().map(ToOwned::to_owned)
+    }
+
+    /// A new session, open for appending; its `id` is made unless given. It is on the disk with its first written batch, or when
+    /// `flush` has returned.
+    ///
+    /// `created_at` is in milliseconds since 1970, the clock's unless given; `cwd` is an absolute path.
+    ///
+    /// Raises `InvalidArgumentError`, `SessionAlreadyExistsError`, `SessionConflictError`, `DshIOError`.
+    #[pyo3(signature = (*, id=None, cwd=None, parent_session=None, created_at=None, agent_preset=None, origin=None, delegation_depth=None))]
+    #[expect(clippy::too_many_arguments, reason = "keywords of one Python call")]
+    fn create(
+        &self,
+        py: Python<'_>,
+        id: Option<String>,
+        cwd: Option<PathBuf>,
+        parent_session: Option<String>,
+        created_at: Option<u64>,
+        agent_preset: Option<String>,
+        origin: Option<String>,
+        delegation_depth: Option<u64>,
+    ) -> PyResult<Session> {
+        let header = Header {
+            id,
+            cwd,
+            parent_session,
+            created_at,
+            agent_preset,
+            origin,
+            delegation_depth,
+            ..Header::default()
+        };
+        let (store, open) = self.shared();
+        let session = self.runner.change(py, move |_| {
+            open.check_open()?;
+            keep(&open, store.create(header.into_new_session()?)?)
+        })?;
+        Ok(Session::new(&self.runner, session))
+    }
+
+    /// A stored session, open for appending where its log ends. Its whole log is read and checked.
+    ///
+    /// Raises `SessionPersistenceNotFoundError`, `SessionAlreadyOwnedError`, `SessionPersistenceCorruptionError`,
+    /// `SessionFormatUnsupportedError`, `SessionConflictError`, `DshIOError`.
+    fn open_session(&self, py: Python<'_>, id: String) -> PyResult<Session> {
+        let (store, open) = self.shared();
+        let session = self.runner.change(py, move |cancel| {
+            open.check_open()?;
+            keep(&open, store.open_session_with(&id, cancel)?)
+        })?;
+        Ok(Session::new(&self.runner, session))
+    }
+
+    /// A channel onto a stored log, one floor below sessions: whole rows, and every append is on the disk when it returns.
+    ///
+    /// `access` is `"read"`, which works beside a writer, or `"write"`, of which there is one at a time in all processes.
+    #[pyo3(signature = (id, access="read"))]
+    fn open_log(&self, py: Python<'_>, id: String, access: &str) -> PyResult<SessionLog> {
+        let access = arguments::access(access).map_err(|error| raise(py, &error))?;
+        let (store, open) = self.shared();
+        let log = self.runner.change(py, move |cancel| {
+            open.check_open()?;
+            keep(&open, OpenLog(store.persistence().open(&id, access, cancel)?))
+        })?;
+        Ok(SessionLog::new(&self.runner, log))
+    }
+
+    /// A log of a new session, for importers: id and creation time are the caller's, rows are whole.
+    ///
+    /// A seeded session (one that begins with inherited events) also says how many it inherits.
+    #[pyo3(signature = (id, *, created_at, cwd=None, parent_session=None, agent_preset=None, origin=None, delegation_depth=None, is_seeded=false, inherited_event_count=None))]
+    #[expect(clippy::too_many_arguments, reason = "keywords of one Python call")]
+    fn create_log(
+        &self,
+        py: Python<'_>,
+        id: String,
+        created_at: u64,
+        cwd: Option<PathBuf>,
+        parent_session: Option<String>,
+        agent_preset: Option<String>,
+        origin: Option<String>,
+        delegation_depth: Option<u64>,
+        is_seeded: bool,
+        inherited_event_count: Option<u64>,
+    ) -> PyResult<SessionLog> {
+        let header = Header {
+            id: Some(id),
+            created_at: Some(created_at),
+            cwd,
+            parent_session,
+            agent_preset,
+            origin,
+            delegation_depth,
+            is_seeded,
+            inherited_event_count,
+        };
+        let (store, open) = self.shared();
+        let log = self.runner.change(py, move |_| {
+            open.check_open()?;
+            keep(&open, OpenLog(store.create_log(header.into_new_session()?)?))
+        })?;
+        Ok(SessionLog::new(&self.runner, log))
+    }
+
+    /// The events of a stored session, in bounded memory: `count` of them from `from_seq` on, or the `newest` ones.
+    ///
+    /// Only the parts of the log that are asked for are read; damage elsewhere goes unnoticed.
+    #[pyo3(signature = (id, *, from_seq=0, count=None, newest=None))]
+    fn events(
+        &self,
+        py: Python<'_>,
+        id: String,
+        from_seq: u64,
+        count: Option<u64>,
+        newest: Option<u64>,
+    ) -> PyResult<EventIterator> {
+        let range = arguments::range(from_seq, count, newest).map_err(|error| raise(py, &error))?;
+        let (store, open) = self.shared();
+        let events = self.runner.read(py, move |cancel| {
+            open.check_open()?;
+            store.events_with(&id, range, cancel)
+        })?;
+        Ok(EventIterator::new(&self.runner, events))
+    }
+
+    /// One session without its events; `None` if there is none.
+    fn stat<'py>(&self, py: Python<'py>, id: String) -> PyResult<Option<Bound<'py, PyAny>>> {
+        let (store, open) = self.shared();
+        let found = self.runner.read(py, move |cancel| {
+            open.check_open()?;
+            store.persistence().stat(&id, cancel)
+        })?;
+        found.map(|found| records::snapshot(py, &found)).transpose()
+    }
+
+    /// Every session, most recently created first, and in `problems` everything in the root that is not usable.
+    ///
+    /// With `strict`, findings about a single session fail the listing, as in the reference implementation.
+    #[pyo3(signature = (*, strict=false))]
+    fn list<'py>(&self, py: Python<'py>, strict: bool) -> PyResult<Bound<'py, PyAny>> {
+        let mode = if strict { ListMode::Strict } else { ListMode::Tolerant };
+        let (store, open) = self.shared();
+        let listing = self.runner.read(py, move |cancel| {
+            open.check_open()?;
+            store.list_with(mode, cancel)
+        })?;
+        records::listing(py, &listing)
+    }
+
+    /// Makes what was appended to open logs durable; goes on past failures. The waiting events of a `Session` are written by its own
+    /// `flush`.
+    fn flush(&self, py: Python<'_>) -> PyResult<()> {
+        let (store, open) = self.shared();
+        self.runner.change(py, move |_| {
+            open.check_open()?;
+            store.flush()
+        })
+    }
+
+    /// Closes the sessions and logs opened from this store, and the store. A second close does nothing.
+    fn close(&self, py: Python<'_>) -> PyResult<()> {
+        self.runner.in_place(py, || self.open.close())
+    }
+
+    fn __enter__(slf: PyRef<'_, Self>) -> PyRef<'_, Self> {
+        slf
+    }
+
+    #[pyo3(signature = (exc_type, exc_value, traceback, /))]
+    fn __exit__(
+        &self,
+        py: Python<'_>,
+        exc_type: &Bound<'_, PyAny>,
+        exc_value: &Bound<'_, PyAny>,
+        traceback: &Bound<'_, PyAny>,
+    ) -> PyResult<bool> {
+        let _ = (exc_type, traceback);
+        leave(py, Some(exc_value), || self.close(py))
+    }
+
+    fn __repr__(&self) -> String {
+        match self.store.root() {
+            Some(root) => format!("Store({:?})", root.display().to_string()),
+            None => "Store()".to_owned(),
+        }
+    }
+}
