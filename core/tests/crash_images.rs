@@ -17,8 +17,8 @@
 mod durability;
 
 use dsh_session_core::event::{Event, EventDraft};
-use dsh_session_core::persistence::Notice;
 use dsh_session_core::persistence::files::{FilePersistence, FileSettings};
+use dsh_session_core::persistence::{Notice, Removal};
 use dsh_session_core::storage::simulation::{
     CrashImage, CrashImages, Effect, Fault, FaultyStorage, MemoryStorage, RecordingStorage, SplitMix64,
 };
@@ -627,6 +627,43 @@ fn campaign(way: Way, encoding: Encoding) {
     }
     let last_seed = seed - 1;
     println!("crash images, {way:?}, {}, seeds {first_seed} to {last_seed}: {figures:?}", encoding.as_str());
+}
+
+/// Removes a session that has a saved tail beside its log; whole before, gone for good once that is acknowledged.
+#[test]
+fn a_removed_session_is_whole_or_gone_after_every_crash() {
+    for (encoding, how) in [Encoding::None, Encoding::Zstd]
+        .into_iter()
+        .flat_map(|encoding| [Removal::Delete, Removal::Trash].map(|how| (encoding, how)))
+    {
+        let disk = MemoryStorage::new(2);
+        disk.create_directory("/data".as_ref()).unwrap();
+        let log = files(Arc::new(disk.clone()), encoding).create(&header(ID), None, &go_on()).unwrap();
+        let events: Vec<_> = (0..3).map(|seq| note_of_length(seq, 1, 20)).collect();
+        log.append(&events, &go_on()).unwrap();
+        log.close().unwrap();
+        let storage = RecordingStorage::new(&disk);
+        files(Arc::new(storage.clone()), encoding).remove(ID, how, &go_on()).unwrap();
+        storage.mark(1);
+        let journal = storage.journal();
+        let mut images = CrashImages::new(&journal, 1);
+        for effects in 0..=journal.len() {
+            for image in images.at(effects) {
+                let backend = files(Arc::new(image.storage.clone()), encoding);
+                match backend.open(ID, Access::Read, &go_on()) {
+                    Ok(reader) => {
+                        assert_eq!(image.acknowledged, None, "a removed session is back: {image:?}");
+                        assert!(read_until_damage(&*reader).0 == rows_of(events.clone()));
+                        drop(reader);
+                        backend.remove(ID, how, &go_on()).unwrap();
+                    }
+                    Err(error) => assert_eq!(error.code(), Code::SessionNotFound, "{error}"),
+                }
+                let again = backend.create(&header(ID), None, &go_on()).unwrap();
+                again.append(&events[..1], &go_on()).unwrap();
+            }
+        }
+    }
 }
 
 #[test]

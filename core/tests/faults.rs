@@ -7,6 +7,7 @@ mod durability;
 
 use dsh_session_core::event::{Event, EventDraft};
 use dsh_session_core::format::frames::FrameEncoder;
+use dsh_session_core::persistence::Removal;
 use dsh_session_core::persistence::files::{FilePersistence, FileSettings};
 use dsh_session_core::storage::Storage;
 use dsh_session_core::storage::simulation::{Fault, FaultyStorage, MemoryStorage};
@@ -775,6 +776,35 @@ fn a_session_whose_close_failed_keeps_what_was_flushed_and_gives_ownership_up() 
     };
     each_call(scenario);
     each_pair(scenario);
+}
+
+fn removing(strike: &Strike, how: Removal) {
+    let world = World::with_session(strike.encoding);
+    let removed = strike.during(&world, || world.backend.remove("s", how, &go_on()));
+    let stored = world.stored();
+    match &removed {
+        Ok(_) => assert_eq!(stored, None),
+        Err(error) => {
+            assert_eq!(error.code(), Code::Io, "{error}");
+            assert!(stored.is_none_or(|stored| stored == events(0..4, 1)), "whole or gone");
+            let again = world.backend.remove("s", how, &go_on());
+            assert!(again.is_ok_and(|_| true) || world.stored().is_none());
+        }
+    }
+    assert_eq!(world.stored(), None);
+    assert_eq!((world.faulty.open_files(), world.disk.held_locks()), (0, 0));
+    let log = world.backend.create(&header("s"), None, &go_on()).unwrap();
+    log.append(&events(0..2, 2), &go_on()).unwrap();
+    assert_eq!(world.stored().unwrap(), events(0..2, 2));
+    world.end(log);
+}
+
+#[test]
+fn a_session_whose_removal_failed_is_whole_or_gone_and_can_be_removed() {
+    each_call(|strike| removing(strike, Removal::Delete));
+    each_pair(|strike| removing(strike, Removal::Delete));
+    each_call(|strike| removing(strike, Removal::Trash));
+    each_pair(|strike| removing(strike, Removal::Trash));
 }
 
 #[test]
