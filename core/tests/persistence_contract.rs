@@ -5,7 +5,7 @@ mod durability;
 
 use dsh_session_core::persistence::files::{FilePersistence, FileSettings};
 use dsh_session_core::persistence::memory::MemoryPersistence;
-use dsh_session_core::persistence::{EventState, FormatStatus};
+use dsh_session_core::persistence::{EventState, FormatStatus, Removal};
 use dsh_session_core::storage::simulation::MemoryStorage;
 use dsh_session_core::storage::{OsStorage, Storage};
 use dsh_session_core::{
@@ -623,6 +623,34 @@ fn threads_that_share_a_write_handle_get_whole_ordered_appends_and_closed_after_
         let expected = events(0..*accepted.lock().unwrap(), 1);
         assert_eq!(read_all(backend, "s").unwrap(), expected);
         open(backend, "s", Access::Write);
+    });
+}
+
+#[test]
+fn a_session_is_removed_unless_somebody_owns_it() {
+    on_every_backend(|backend| {
+        for how in [Removal::Delete, Removal::Trash] {
+            let remove = || backend.remove("s", how, &go_on());
+            assert_eq!(refusal(remove()), Code::SessionNotFound);
+            let log = create(backend, "s");
+            assert_eq!(refusal(remove()), Code::SessionAlreadyOwned);
+            log.append(&events(0..4, 1), &go_on()).unwrap();
+            assert_eq!(refusal(remove()), Code::SessionAlreadyOwned);
+            log.close().unwrap();
+            let cancelled = CancelToken::new();
+            cancelled.cancel();
+            assert_eq!(refusal(backend.remove("s", how, &cancelled)), Code::Cancelled);
+            let reader = open(backend, "s", Access::Read);
+            assert_eq!(read_log(&*reader).unwrap().len(), 4);
+            remove().unwrap();
+            assert_eq!(refusal(read_log(&*reader)), Code::SessionNotFound);
+            assert!(backend.stat("s", &go_on()).unwrap().is_none());
+            assert!(listed(backend).is_empty());
+            // The id is free again, and nothing of the old log is in the new one.
+            stored(backend, "s", 1);
+            assert_eq!(read_all(backend, "s").unwrap(), events(0..1, 1));
+            remove().unwrap();
+        }
     });
 }
 

@@ -85,10 +85,7 @@ impl LogSink {
     /// What opening a session found.
     pub(crate) fn notices(&self, session_id: &str, notices: &[Notice]) {
         for notice in notices {
-            self.line(
-                dsh_log_level::DSH_LOG_WARNING,
-                &format!("session {session_id}: {}", notice.to_json()),
-            );
+            self.line(dsh_log_level::DSH_LOG_WARNING, &format!("session {session_id}: {}", notice.to_json()));
         }
     }
 

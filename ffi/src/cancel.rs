@@ -37,7 +37,10 @@ pub(crate) unsafe fn token(pointer: *const dsh_cancel) -> Result<CancelToken> {
 
 /// A new token, not fired. Free it with `dsh_cancel_free`.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn dsh_cancel_new(cancel: *mut *mut dsh_cancel, err: *mut *mut dsh_error) -> dsh_status {
+pub unsafe extern "C" fn dsh_cancel_new(
+    cancel: *mut *mut dsh_cancel,
+    err: *mut *mut dsh_error,
+) -> dsh_status {
     // SAFETY: C3 (cancel, err).
     unsafe {
         guard::call_free(err, || {

@@ -37,8 +37,7 @@ pub(crate) unsafe fn call_free(
     err: *mut *mut dsh_error,
     body: impl FnOnce() -> Result<dsh_status>,
 ) -> dsh_status {
-    let outcome =
-        catch_unwind(AssertUnwindSafe(body)).unwrap_or_else(|panic| Err(panicked("call", &*panic)));
+    let outcome = catch_unwind(AssertUnwindSafe(body)).unwrap_or_else(|panic| Err(panicked("call", &*panic)));
     match outcome {
         Ok(status) => status,
         Err(error) => {

@@ -64,7 +64,8 @@ impl<V> Handle<V> {
             return Err(Error::new(Code::Panic, message));
         }
         if !self.is_of_this_process() {
-            let message = format!("this {} was opened by process {}, not by its child", K::WORD, self.process_id);
+            let message =
+                format!("this {} was opened by process {}, not by its child", K::WORD, self.process_id);
             return Err(Error::new(Code::ForkedProcess, message));
         }
         Ok(())
@@ -112,10 +113,8 @@ pub(crate) unsafe fn take<K: Kind>(pointer: *mut K) -> Option<Box<Handle<K::Valu
     if handle.is_lent {
         return None;
     }
-    let is_first = handle
-        .magic
-        .compare_exchange(K::MAGIC, MAGIC_FREED, Ordering::AcqRel, Ordering::Acquire)
-        .is_ok();
+    let is_first =
+        handle.magic.compare_exchange(K::MAGIC, MAGIC_FREED, Ordering::AcqRel, Ordering::Acquire).is_ok();
     // SAFETY: the kind is right, `give` made it as a box, and the exchange lets only one caller get here.
     is_first.then(|| unsafe { Box::from_raw(pointer.cast::<Handle<K::Value>>()) })
 }

@@ -12,7 +12,10 @@
 //! * **C5, views**: an event view is given back before the next call on its iterator, or is a kept one that was not released.
 //! * **C6, callbacks**: a callback may be called with its `user` from any thread until its destructor was called.
 #![allow(non_camel_case_types, reason = "the types are named as C names them")]
-#![allow(clippy::missing_safety_doc, reason = "the contract is C1 to C6, which stands once, and in the header")]
+#![allow(
+    clippy::missing_safety_doc,
+    reason = "the contract is C1 to C6, which stands once, and in the header"
+)]
 
 pub mod buffer;
 pub mod callback;

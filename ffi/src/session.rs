@@ -436,7 +436,10 @@ pub unsafe extern "C" fn dsh_session_notices(
 /// `DSH_E_HANDLE_CLOSED`; a second close does nothing. Fails as `dsh_session_flush`: the session is closed all the same, and what could not be
 /// written is lost.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn dsh_session_close(session: *mut dsh_session, err: *mut *mut dsh_error) -> dsh_status {
+pub unsafe extern "C" fn dsh_session_close(
+    session: *mut dsh_session,
+    err: *mut *mut dsh_error,
+) -> dsh_status {
     // SAFETY: C1 (session), C3 (err).
     unsafe {
         guard::call(session, err, |value| {

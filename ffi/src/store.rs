@@ -44,7 +44,9 @@ impl StoreValue {
     /// `HANDLE_CLOSED`.
     pub(crate) fn open(&self) -> Result<&Store> {
         if self.is_closed.load(Ordering::Acquire) {
-            return Err(Error::new(Code::HandleClosed, "the store is closed").with_advice("open the store again"));
+            return Err(
+                Error::new(Code::HandleClosed, "the store is closed").with_advice("open the store again")
+            );
         }
         Ok(&self.store)
     }
@@ -107,7 +109,8 @@ impl dsh_store_settings {
         }
         let mut limits = ReadLimits::default();
         if self.row_bytes_max > limits.row_bytes_max {
-            let message = format!("row_bytes_max is {}, more than {}", self.row_bytes_max, limits.row_bytes_max);
+            let message =
+                format!("row_bytes_max is {}, more than {}", self.row_bytes_max, limits.row_bytes_max);
             return Err(invalid(message));
         }
         let or = |given: u64, default: u64| if given == 0 { default } else { given };

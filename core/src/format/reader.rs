@@ -465,7 +465,7 @@ impl LogReader {
         let is_last = matches!(self.io(next)?, FrameStep::End | FrameStep::Torn { .. });
         let (file, end) = (&self.source.file, self.source.end);
         let is_unwritten = super::frames::ends_in_zeros(file, end).and_then(|ends_in_zeros| {
-            Ok(ends_in_zeros || super::frames::ends_in_cleared_checksum(file, frame.start, end)?)
+            Ok(ends_in_zeros || super::frames::ends_in_cleared_checksum(file, frame.start, frame.end)?)
         });
         if is_last && self.io(is_unwritten)? {
             self.stage = Stage::Torn { start: frame.start, is_readable: false };

@@ -247,11 +247,14 @@ pub fn scan_frame(window: &mut FileWindow<impl ReadAt>, start: u64) -> io::Resul
     }
     // The first block header is asked for with the frame's, so that a small frame is one request.
     let bytes = window.bytes(start, FRAME_HEADER_BYTES_MAX + BLOCK_HEADER_BYTES)?;
-    let begins_with_zeros = bytes.starts_with(&[0; FRAME_MAGIC.len()]);
+    // A write of which the first bytes reached the disk, zeros the rest: of the magic none to three.
+    let magic_bytes = bytes.iter().zip(&FRAME_MAGIC).take_while(|(found, magic)| found == magic).count();
+    let goes_on_with_zeros = bytes[magic_bytes..].iter().take(FRAME_MAGIC.len()).all(|byte| *byte == 0);
     match FrameHeader::parse(bytes) {
         HeaderStep::Short => Ok(FrameStep::Torn { start }),
         HeaderStep::Fault { offset, kind } => {
-            if start > 0 && begins_with_zeros && is_zero_to_the_end(window, start)? {
+            let is_unwritten = start > 0 && magic_bytes < FRAME_MAGIC.len() && goes_on_with_zeros;
+            if is_unwritten && is_zero_to_the_end(window, start + magic_bytes as u64)? {
                 return Ok(FrameStep::Torn { start });
             }
             Ok(FrameStep::Fault { at: start + offset, kind })

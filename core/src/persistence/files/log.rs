@@ -114,7 +114,10 @@ impl FileLog {
     /// Takes the lock, then reads and checks the whole log.
     pub(super) fn open_write(shared: &Arc<Shared>, id: &str, cancel: &CancelToken) -> Result<FileLog> {
         let located = shared.find(id)?.ok_or_else(|| not_found(id))?;
-        let lease = Lease::acquire(&*shared.storage, &located.directory, id)?;
+        let lease = Lease::acquire(&*shared.storage, &located.directory, id).map_err(|error| {
+            // Removed since it was found.
+            if error.os() == Some(rustix::io::Errno::NOENT.raw_os_error()) { not_found(id) } else { error }
+        })?;
         let mut notices = Vec::new();
         // Only now is the log certain to stay as it is; a session moved or removed before the lock was taken is absent.
         let log = StoredLog::open(shared, located, id, OpenHow::Append)?;

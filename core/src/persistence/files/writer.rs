@@ -40,9 +40,20 @@ enum Excess {
     /// Nothing.
     None,
     /// A torn tail, found at opening and not cut yet.
-    Torn { tail: TornTail, saved: Option<PathBuf>, is_cut: bool },
+    Torn { tail: TornTail, saved: Option<PathBuf>, cut: Cut },
     /// Up to so many bytes of a write that failed and could not be rolled back.
     Failed { bytes_max: u64 },
+}
+
+/// How far the cut of a torn tail has come.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Cut {
+    /// The bytes are as they were found.
+    Untouched,
+    /// Tried, and not known to be done; or done, and what is put back could not be taken back.
+    Begun,
+    /// On the disk. Recovered events may still have to be put back.
+    Done,
 }
 
 /// The writing side of one log.
@@ -121,7 +132,7 @@ impl Writer {
         let length = end.keep_bytes();
         let next_seq = end.event_count;
         let excess = match end.torn {
-            Some(tail) => Excess::Torn { tail, saved: None, is_cut: false },
+            Some(tail) => Excess::Torn { tail, saved: None, cut: Cut::Untouched },
             None => Excess::None,
         };
         Writer {
@@ -165,13 +176,13 @@ impl Writer {
     /// The length of what this handle knows of the file: the accepted bytes and a torn tail that was not cut yet.
     pub(super) fn known_bytes(&self) -> u64 {
         match &self.excess {
-            Excess::Torn { tail, is_cut: false, .. } => self.length + tail.cut_bytes,
+            Excess::Torn { tail, cut: Cut::Untouched, .. } => self.length + tail.cut_bytes,
             _ => self.length,
         }
     }
 
     pub(super) fn has_torn_tail(&self) -> bool {
-        matches!(self.excess, Excess::Torn { is_cut: false, .. })
+        matches!(self.excess, Excess::Torn { cut: Cut::Untouched, .. })
     }
 
     /// Appends a batch that was checked; `header` is needed for a first write.
@@ -213,6 +224,9 @@ impl Writer {
     }
 
     /// Makes durable what stood in the log when it was opened, and its name.
+    ///
+    /// If that fails, what the earlier writer had not synced may be lost although it still reads well, and a later sync would not tell:
+    /// nothing this library could do would bring it back, since it never had those bytes in its own hands.
     fn sync_found(&mut self, shared: &Shared, id: &str) -> Result<()> {
         let synced = shared.storage.sync_directory(&self.place.directory);
         synced.map_err(|error| self.io("sync the session folder", &error, id))?;
@@ -227,7 +241,7 @@ impl Writer {
 
     /// Whether a failed call left something to be finished: bytes to cut, or recovered events that were cut and not put back yet.
     fn has_debt(&self) -> bool {
-        matches!(self.excess, Excess::Failed { .. } | Excess::Torn { is_cut: true, .. })
+        matches!(self.excess, Excess::Failed { .. } | Excess::Torn { cut: Cut::Begun | Cut::Done, .. })
     }
 
     /// Gives up ownership. What a failed write left is settled first, if it can be.
@@ -355,7 +369,7 @@ impl Writer {
         }
         let excess_max = match &self.excess {
             Excess::None => 0,
-            Excess::Torn { is_cut: true, .. } => 0,
+            Excess::Torn { cut: Cut::Done, .. } => 0,
             Excess::Torn { tail, .. } => tail.cut_bytes,
             Excess::Failed { bytes_max } => *bytes_max,
         };
@@ -419,10 +433,10 @@ impl Writer {
         match self.cut(shared) {
             Ok(()) => error,
             Err(second) => {
-                // A torn tail that was cut is remembered with its recovered rows; its `is_cut` allows no excess.
+                // A torn tail that was cut is remembered with its recovered rows; a cut that is done allows no excess.
                 match &mut self.excess {
-                    Excess::Torn { tail, is_cut, .. } => {
-                        *is_cut = false;
+                    Excess::Torn { tail, cut, .. } => {
+                        *cut = Cut::Begun;
                         tail.cut_bytes = self.bytes.len() as u64;
                     }
                     excess => *excess = left,
@@ -436,19 +450,18 @@ impl Writer {
     ///
     /// Each step is remembered when it succeeded, so a repair that fails is taken up by the next append and nothing is done twice.
     fn repair(&mut self, shared: &Shared, id: &str, notices: &mut Vec<Notice>) -> Result<()> {
-        let Excess::Torn { tail, saved, is_cut } = &self.excess else { return Ok(()) };
+        let Excess::Torn { tail, saved, cut } = &self.excess else { return Ok(()) };
         let (recovered, cut_rows) = (tail.recovered.clone(), tail.cut_rows);
-        if !is_cut {
+        if *cut != Cut::Done {
             if cut_rows > 0 && saved.is_none() {
                 let path = self.save_tail(shared).map_err(|error| error.with_session_id(id))?;
                 if let Excess::Torn { saved, .. } = &mut self.excess {
                     *saved = Some(path);
                 }
             }
+            self.set_cut(Cut::Begun);
             self.cut(shared).map_err(|error| self.io("cut the torn tail", &error, id))?;
-            if let Excess::Torn { is_cut, .. } = &mut self.excess {
-                *is_cut = true;
-            }
+            self.set_cut(Cut::Done);
         }
         let keep_bytes = self.length;
         if !recovered.is_empty() {
@@ -463,6 +476,12 @@ impl Writer {
         let saved = saved.filter(|path| !is_put_back || shared.storage.remove_file(path).is_err());
         notices.push(Notice::TailCut { keep_bytes, saved });
         Ok(())
+    }
+
+    fn set_cut(&mut self, state: Cut) {
+        if let Excess::Torn { cut, .. } = &mut self.excess {
+            *cut = state;
+        }
     }
 
     /// Copies the bytes after the accepted length to a file of their own beside the log, on the disk.

@@ -1,0 +1,21 @@
+# Long runs of the tests of durability, in release. Each prints what it did and the seed to repeat it with.
+#
+#   make crash                        about a million images of what a power failure may leave
+#   make crash DSH_CRASH_IMAGES=20000000 DSH_SEED=7
+#   make kill                         300 killed writers, 5,000 turns of eight processes that fight for one session
+
+DSH_CRASH_IMAGES ?= 1000000
+DSH_KILL_ROUNDS ?= 300
+DSH_FIGHT_ROUNDS ?= 5000
+DSH_SEED ?= 1
+
+CAMPAIGN = cargo test --release --package dsh-session-core
+
+.PHONY: crash kill
+
+crash:
+	DSH_CRASH_IMAGES=$(DSH_CRASH_IMAGES) DSH_SEED=$(DSH_SEED) $(CAMPAIGN) --test crash_images -- --nocapture
+
+kill:
+	DSH_KILL_ROUNDS=$(DSH_KILL_ROUNDS) DSH_FIGHT_ROUNDS=$(DSH_FIGHT_ROUNDS) DSH_SEED=$(DSH_SEED) \
+		$(CAMPAIGN) --test processes -- --nocapture
