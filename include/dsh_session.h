@@ -128,6 +128,11 @@ enum {
 #define DSH_LIST_STRICT 1
 
 /**
+ * A bit of the `flags` of `dsh_store_remove`: the session's folder is moved aside, to `<root>.trash/` beside the root.
+ */
+#define DSH_REMOVE_TRASH 1
+
+/**
  * A bit of `dsh_event.flags`: a reader that does not know the type may keep the event without understanding it.
  */
 #define DSH_EVENT_IGNORABLE 1
@@ -452,6 +457,15 @@ typedef struct dsh_pending {
     struct dsh_error *error;
 } dsh_pending;
 
+/**
+ * How far long work has come; called on the thread that does it. A result other than 0 stops it with `DSH_E_CANCELLED`.
+ */
+typedef int32_t (*dsh_progress_callback)(uint64_t sessions_done,
+                                         uint64_t sessions,
+                                         uint64_t bytes_done,
+                                         uint64_t bytes,
+                                         void *user);
+
 #ifdef __cplusplus
 extern "C" {
 #endif // __cplusplus
@@ -467,8 +481,8 @@ uint32_t dsh_abi_version(void);
 struct dsh_str dsh_version(void);
 
 /**
- * Whether the library has a part: `files`, `memory` (stores without a root), `zstd`, `log-callback`. False for words it does not
- * know.
+ * Whether the library has a part: `files`, `memory` (stores without a root), `zstd`, `log-callback`, `verify`, `salvage`, `rows`, `stats`,
+ * `remove`. False for words it does not know.
  */
 bool dsh_has_feature(const char *name,
                      size_t name_len);
@@ -711,6 +725,20 @@ dsh_status dsh_store_list(const struct dsh_store *store,
                           struct dsh_error **err);
 
 /**
+ * Takes a session away, with its older generations. `flags` is 0 to remove it for good, or `DSH_REMOVE_TRASH`. `path` may be NULL; otherwise it
+ * gets the folder that the session was moved to, empty where there is none, to be freed with `dsh_buffer_free`. A crash meanwhile leaves the
+ * session, or nothing that counts as one. Fails with `DSH_E_SESSION_NOT_FOUND`, `DSH_E_SESSION_ALREADY_OWNED`, `DSH_E_SESSION_CONFLICT`,
+ * `DSH_E_CANCELLED`, `DSH_E_IO`.
+ */
+dsh_status dsh_store_remove(struct dsh_store *store,
+                            const char *id,
+                            size_t id_len,
+                            uint32_t flags,
+                            const struct dsh_cancel *cancel,
+                            struct dsh_buffer *path,
+                            struct dsh_error **err);
+
+/**
  * Makes every log handle of the store durable, and goes on past failures. What a session has accepted and not written yet is written
  * by its own `dsh_session_flush`. Several failures come as `DSH_E_SEVERAL`, with causes.
  */
@@ -747,6 +775,22 @@ dsh_status dsh_events_next_batch(struct dsh_events *events,
                                  size_t capacity,
                                  size_t *count,
                                  struct dsh_error **err);
+
+/**
+ * What stopped a salvage, once its iterator has said `DSH_DONE`: NULL where the log is whole, and for an iterator that is no salvage. Lent: it
+ * lives as long as the iterator, and is not to be freed.
+ */
+dsh_status dsh_events_damage(struct dsh_events *events,
+                             const struct dsh_error **damage,
+                             struct dsh_error **err);
+
+/**
+ * What is readable after the damage that stopped a salvage, once its iterator has said `DSH_DONE`, as the lines of `dsh_query_rows`; none where
+ * the log is whole. The iterator of lines is freed with `dsh_lines_free`. Fails with `DSH_E_INVALID_ARGUMENT` if `events` is no salvage.
+ */
+dsh_status dsh_events_after_damage(struct dsh_events *events,
+                                   struct dsh_lines **lines,
+                                   struct dsh_error **err);
 
 /**
  * Frees the iterator and with it the texts of the events it gave last. NULL is fine.
@@ -1015,6 +1059,56 @@ dsh_status dsh_log_close(struct dsh_log *log,
  * may still be freed, not used.
  */
 void dsh_log_free(struct dsh_log *log);
+
+/**
+ * Judges one session, or with `id` NULL every one, in the order of their paths: each step of the iterator reads one log to its end and gives one
+ * line as `{"id"?,"path","outcome","events",...}`, whose `outcome` is `ok`, `torn-tail`, `corrupt`, `unsupported`, `conflict`, `limit` or
+ * `unreadable`. Nothing is changed. `progress` (or NULL) is called after each step, and `destructor` (or NULL) once when the iterator is freed; not
+ * if this call fails. The iterator is freed with `dsh_lines_free`.
+ */
+dsh_status dsh_query_verify(const struct dsh_store *store,
+                            const char *id,
+                            size_t id_len,
+                            dsh_progress_callback progress,
+                            void *user,
+                            dsh_destructor destructor,
+                            const struct dsh_cancel *cancel,
+                            struct dsh_lines **lines,
+                            struct dsh_error **err);
+
+/**
+ * The events of a session up to its damage. At the end of the walk `dsh_events_damage` says what stopped it, and `dsh_events_after_damage`
+ * gives what is readable after it. A failure of the walk itself is about reading, not about the log. The iterator is freed with
+ * `dsh_events_free`.
+ */
+dsh_status dsh_query_salvage(const struct dsh_store *store,
+                             const char *id,
+                             size_t id_len,
+                             const struct dsh_cancel *cancel,
+                             struct dsh_events **events,
+                             struct dsh_error **err);
+
+/**
+ * Every row of a log as it stands, of any version, damaged or not, header first: lines as
+ * `{"line","text","seq"?,"type"?,"problem"?}`. For viewers and repair tools, never to resume from. The iterator is freed with `dsh_lines_free`.
+ */
+dsh_status dsh_query_rows(const struct dsh_store *store,
+                          const char *id,
+                          size_t id_len,
+                          const struct dsh_cancel *cancel,
+                          struct dsh_lines **lines,
+                          struct dsh_error **err);
+
+/**
+ * Counts by type, bytes, frames, largest rows and tokens of one session, or with `id` NULL of all, as a JSON object. Reads every log; of all,
+ * sessions that cannot be read are counted as such.
+ */
+dsh_status dsh_query_stats(const struct dsh_store *store,
+                           const char *id,
+                           size_t id_len,
+                           const struct dsh_cancel *cancel,
+                           struct dsh_buffer *out,
+                           struct dsh_error **err);
 
 #ifdef __cplusplus
 }  // extern "C"

@@ -60,6 +60,13 @@ impl Out<dsh_buffer> {
     pub(crate) fn give(self, text: String) {
         self.set(dsh_buffer::give(text));
     }
+
+    /// Gives a text away, or an empty buffer. Nothing is made where nobody wants it: it would never be freed.
+    pub(crate) fn give_optional(self, text: Option<String>) {
+        if self.is_wanted() {
+            self.set(text.map_or(dsh_buffer::EMPTY, dsh_buffer::give));
+        }
+    }
 }
 
 /// A place for a buffer.

@@ -82,7 +82,7 @@ impl ErrorValue {
             causes: error
                 .causes()
                 .iter()
-                .map(|cause| Handle::lent::<dsh_error>(ErrorValue::new(cause.duplicate())))
+                .map(|cause| lent_error(cause.duplicate()))
                 .collect(),
             error,
         }
@@ -92,6 +92,11 @@ impl ErrorValue {
 /// An error object, owned by the caller.
 pub(crate) fn give_error(error: Error) -> *mut dsh_error {
     give::<dsh_error>(ErrorValue::new(error))
+}
+
+/// An error inside another handle.
+pub(crate) fn lent_error(error: Error) -> Handle<ErrorValue> {
+    Handle::lent::<dsh_error>(ErrorValue::new(error))
 }
 
 /// The error as a JSON object, in the words of the command line, with every fact that is known.

@@ -4,13 +4,15 @@
 //! alive is the view's `owner`: an event inside the iterator, replaced by its next call, or a kept one.
 
 use crate::buffer::{buffer_out, dsh_buffer, dsh_str};
-use crate::errors::dsh_error;
+use crate::errors::{ErrorValue, dsh_error, lent_error};
 use crate::guard;
 use crate::handle::{Handle, Kind, give};
 use crate::input::{Sized1, invalid};
+use crate::lines::{LinesValue, dsh_lines};
 use crate::output::{Out, OutStruct};
 use crate::status::{DSH_DONE, DSH_OK, dsh_status};
 use dsh_session_core::persistence::Events;
+use dsh_session_core::query::Salvage;
 use dsh_session_core::{Error, Event, Result};
 use std::ptr;
 use std::sync::Mutex;
@@ -102,15 +104,32 @@ pub(crate) struct EventsValue(Mutex<Walk>);
 
 #[derive(Debug)]
 struct Walk {
-    events: Events,
+    source: Source,
     lent: Vec<Handle<Event>>,
     /// What ended a batch that had events before it: told by the next call.
     failure: Option<Error>,
+    /// What stopped a salvage, once it was asked for; at an address that does not move.
+    damage: Option<Box<Handle<ErrorValue>>>,
+}
+
+/// Where the events come from.
+#[derive(Debug)]
+enum Source {
+    Events(Events),
+    Salvage(Box<Salvage>),
 }
 
 impl EventsValue {
     pub(crate) fn new(events: Events) -> EventsValue {
-        EventsValue(Mutex::new(Walk { events, lent: Vec::new(), failure: None }))
+        EventsValue::of(Source::Events(events))
+    }
+
+    pub(crate) fn salvage(salvage: Salvage) -> EventsValue {
+        EventsValue::of(Source::Salvage(Box::new(salvage)))
+    }
+
+    fn of(source: Source) -> EventsValue {
+        EventsValue(Mutex::new(Walk { source, lent: Vec::new(), failure: None, damage: None }))
     }
 }
 
@@ -123,7 +142,10 @@ impl Walk {
     fn next(&mut self) -> Result<Option<Event>> {
         match self.failure.take() {
             Some(failure) => Err(failure),
-            None => self.events.next().transpose(),
+            None => match &mut self.source {
+                Source::Events(events) => events.next().transpose(),
+                Source::Salvage(salvage) => salvage.next().transpose(),
+            },
         }
     }
 
@@ -205,6 +227,51 @@ pub unsafe extern "C" fn dsh_events_next_batch(
                 OutStruct::new(place, "the batch")?.set(dsh_event::of(handle, stride));
             }
             count.set(walk.lent.len());
+            Ok(DSH_OK)
+        })
+    }
+}
+
+/// What stopped a salvage, once its iterator has said `DSH_DONE`: NULL where the log is whole, and for an iterator that is no salvage. Lent: it
+/// lives as long as the iterator, and is not to be freed.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn dsh_events_damage(
+    events: *mut dsh_events,
+    damage: *mut *const dsh_error,
+    err: *mut *mut dsh_error,
+) -> dsh_status {
+    // SAFETY: C1 (events), C3 (damage, err).
+    unsafe {
+        guard::call(events, err, |value| {
+            let out = Out::new(damage, "the damage")?;
+            let mut walk = value.0.try_lock().map_err(|_| busy(dsh_events::WORD))?;
+            if let (Source::Salvage(salvage), None) = (&walk.source, &walk.damage) {
+                walk.damage = salvage.damage().map(|error| Box::new(lent_error(error.duplicate())));
+            }
+            out.set(walk.damage.as_deref().map_or(ptr::null(), |handle| ptr::from_ref(handle).cast()));
+            Ok(DSH_OK)
+        })
+    }
+}
+
+/// What is readable after the damage that stopped a salvage, once its iterator has said `DSH_DONE`, as the lines of `dsh_query_rows`; none where
+/// the log is whole. The iterator of lines is freed with `dsh_lines_free`. Fails with `DSH_E_INVALID_ARGUMENT` if `events` is no salvage.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn dsh_events_after_damage(
+    events: *mut dsh_events,
+    lines: *mut *mut dsh_lines,
+    err: *mut *mut dsh_error,
+) -> dsh_status {
+    // SAFETY: C1 (events), C3 (lines, err).
+    unsafe {
+        guard::call(events, err, |value| {
+            let out = Out::new(lines, "the iterator of lines")?;
+            let walk = value.0.try_lock().map_err(|_| busy(dsh_events::WORD))?;
+            let Source::Salvage(salvage) = &walk.source else {
+                return Err(invalid("the iterator is no salvage"));
+            };
+            let mut rows = salvage.after_damage()?;
+            out.set(give(LinesValue::new(move || Ok(rows.next().transpose()?.map(|row| row.to_json())))));
             Ok(DSH_OK)
         })
     }

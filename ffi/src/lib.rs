@@ -25,6 +25,7 @@ mod input;
 pub mod lines;
 pub mod log;
 mod output;
+pub mod query;
 pub mod session;
 pub mod status;
 pub mod store;

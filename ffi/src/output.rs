@@ -39,9 +39,14 @@ impl<T> Out<T> {
         Ok(Out { pointer })
     }
 
+    /// Whether there is a place at all.
+    pub(crate) fn is_wanted(&self) -> bool {
+        !self.pointer.is_null()
+    }
+
     /// Writes the result.
     pub(crate) fn set(self, value: T) {
-        if !self.pointer.is_null() {
+        if self.is_wanted() {
             // SAFETY: C3 was promised to `new`: not NULL, so writable; the old value is nothing that Rust would drop.
             unsafe { self.pointer.write(value) };
         }

@@ -12,7 +12,7 @@ use crate::output::Out;
 use crate::status::{DSH_OK, dsh_status};
 use dsh_session_core::json::ObjectText;
 use dsh_session_core::persistence::{Problem, Snapshot};
-use dsh_session_core::{Code, Encoding, Error, ListMode, ReadLimits, Result, Store};
+use dsh_session_core::{Code, Encoding, Error, ListMode, ReadLimits, Removal, Result, Store};
 use std::ffi::{c_char, c_void};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -258,6 +258,9 @@ pub unsafe extern "C" fn dsh_store_stat(
 /// reference implementation does it, instead of being named as problems.
 pub const DSH_LIST_STRICT: u32 = 1;
 
+/// A bit of the `flags` of `dsh_store_remove`: the session's folder is moved aside, to `<root>.trash/` beside the root.
+pub const DSH_REMOVE_TRASH: u32 = 1;
+
 /// Every session, most recently created first, as lines of JSON: for each session what `dsh_store_stat` gives, then for each file or folder
 /// that is no usable session `{"problem":{"path","id"?,"code","message"}}`. One damaged session hides no other. `flags` is 0 or
 /// `DSH_LIST_STRICT`. The iterator is freed with `dsh_lines_free`. Fails with `DSH_E_IO` if the root cannot be read.
@@ -285,6 +288,37 @@ pub unsafe extern "C" fn dsh_store_list(
                 let line = sessions.next().map(|session| snapshot_line(&session));
                 Ok(line.or_else(|| problems.next().map(|problem| problem_line(&problem))))
             })));
+            Ok(DSH_OK)
+        })
+    }
+}
+
+/// Takes a session away, with its older generations. `flags` is 0 to remove it for good, or `DSH_REMOVE_TRASH`. `path` may be NULL; otherwise it
+/// gets the folder that the session was moved to, empty where there is none, to be freed with `dsh_buffer_free`. A crash meanwhile leaves the
+/// session, or nothing that counts as one. Fails with `DSH_E_SESSION_NOT_FOUND`, `DSH_E_SESSION_ALREADY_OWNED`, `DSH_E_SESSION_CONFLICT`,
+/// `DSH_E_CANCELLED`, `DSH_E_IO`.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn dsh_store_remove(
+    store: *mut dsh_store,
+    id: *const c_char,
+    id_len: usize,
+    flags: u32,
+    cancel: *const dsh_cancel,
+    path: *mut dsh_buffer,
+    err: *mut *mut dsh_error,
+) -> dsh_status {
+    // SAFETY: C1 (store, cancel), C2 (id), C3 (path, err).
+    unsafe {
+        guard::call(store, err, |value| {
+            let out = Out::optional(path, "the path")?;
+            let id = input::some_text(id, id_len, "the id")?;
+            let how = match flags {
+                0 => Removal::Delete,
+                DSH_REMOVE_TRASH => Removal::Trash,
+                other => return Err(invalid(format!("{other:#x} are no flags of a removal"))),
+            };
+            let moved_to = value.open()?.persistence().remove(id, how, &cancel::token(cancel)?)?;
+            out.give_optional(moved_to.map(|path| path.to_string_lossy().into_owned()));
             Ok(DSH_OK)
         })
     }

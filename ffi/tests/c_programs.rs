@@ -39,3 +39,8 @@ fn runs_clean(source: &str, is_cpp: bool, standard: &str, extra: &[&str]) {
 fn the_c_client_runs_clean() {
     runs_clean("tests/c/client.c", false, "gnu11", &[]);
 }
+
+#[test]
+fn misuse_is_refused_and_runs_clean() {
+    runs_clean("tests/c/misuse.c", false, "gnu11", &[]);
+}
