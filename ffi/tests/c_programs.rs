@@ -44,3 +44,10 @@ fn the_c_client_runs_clean() {
 fn misuse_is_refused_and_runs_clean() {
     runs_clean("tests/c/misuse.c", false, "gnu11", &[]);
 }
+
+#[test]
+fn the_cpp_client_runs_clean() {
+    runs_clean("tests/cpp/client.cpp", true, "c++17", &[]);
+    let folder = tempfile::tempdir().unwrap();
+    support::build("tests/cpp/client.cpp", true, "c++20", &[], folder.path());
+}

@@ -614,6 +614,7 @@ static void forked(dsh_store *store)
         good &= dsh_session_next_seq(session, &seq, NULL) == DSH_E_FORKED_PROCESS;
         good &= dsh_store_flush(store, NULL) == DSH_E_FORKED_PROCESS;
         dsh_session_free(session);
+        dsh_store_free(store);
         _exit(good ? 0 : 1);
     }
     int outcome = 1;

@@ -387,7 +387,7 @@ static void panics(void)
     dsh_str line = {NULL, 0};
     FAILS(DSH_E_PANIC, dsh_test_panic_free(&err));
     CHECK(dsh_test_panic_events(events, &err) == DSH_E_PANIC);
-    CHECK(has_text(dsh_error_message(err).ptr, "on purpose, in a iterator of events"));
+    CHECK(has_text(dsh_error_message(err).ptr, "on purpose, in the iterator of events"));
     dsh_error_free(err);
     err = NULL;
     FAILS(DSH_E_PANIC, dsh_events_next(events, &event, &err));
