@@ -1055,8 +1055,7 @@ dsh_status dsh_log_close(struct dsh_log *log,
                          struct dsh_error **err);
 
 /**
- * Frees a log handle, closing it if need be; what that loses is only told to the log callback. NULL is fine. Iterators opened from it
- * may still be freed, not used.
+ * Frees a log handle, closing it if need be; what that loses is only told to the log callback. NULL is fine. Iterators opened from it work on.
  */
 void dsh_log_free(struct dsh_log *log);
 

@@ -331,8 +331,7 @@ pub unsafe extern "C" fn dsh_log_close(log: *mut dsh_log, err: *mut *mut dsh_err
     }
 }
 
-/// Frees a log handle, closing it if need be; what that loses is only told to the log callback. NULL is fine. Iterators opened from it
-/// may still be freed, not used.
+/// Frees a log handle, closing it if need be; what that loses is only told to the log callback. NULL is fine. Iterators opened from it work on.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn dsh_log_free(log: *mut dsh_log) {
     // SAFETY: C1, last call.
