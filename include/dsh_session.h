@@ -335,7 +335,7 @@ typedef struct dsh_store_settings {
  * A line for the host's log. `level` is a `dsh_log_level`. `text` is one line of UTF-8, lent until the callback returns. Runs on the thread that caused it, with
  * no lock of the library held; it may call the library, and must not unwind or jump out.
  */
-typedef void (*dsh_log_callback)(int32_t level, struct dsh_str text, void *user);
+typedef void (*dsh_log_callback)(int32_t level, dsh_str text, void *user);
 
 /**
  * Gives back the `user` of a callback; called once, after the callback's last call.
@@ -370,27 +370,27 @@ typedef struct dsh_event {
     /**
      * The event type, such as `turn/start`.
      */
-    struct dsh_str type;
+    dsh_str type;
     /**
      * The row as stored: JSON text without a newline.
      */
-    struct dsh_str row;
+    dsh_str row;
     /**
      * The payload: JSON text.
      */
-    struct dsh_str data;
+    dsh_str data;
     /**
      * `surfaceOp` as stored: JSON text; absent where the row has none.
      */
-    struct dsh_str surface_op;
+    dsh_str surface_op;
     /**
      * `sourceEventSeqs` as stored, runs as pairs: JSON text; absent where the row has none. `dsh_event_logical_row` expands them.
      */
-    struct dsh_str source_event_seqs;
+    dsh_str source_event_seqs;
     /**
      * The library's own: what keeps the texts alive.
      */
-    const struct dsh_event_owner *owner;
+    const dsh_event_owner *owner;
 } dsh_event;
 
 /**
@@ -454,7 +454,7 @@ typedef struct dsh_pending {
     /**
      * Why the last attempt to write them failed, the caller's to free; NULL if it did not.
      */
-    struct dsh_error *error;
+    dsh_error *error;
 } dsh_pending;
 
 /**
@@ -478,7 +478,7 @@ uint32_t dsh_abi_version(void);
 /**
  * The version of the library, such as `0.1.0`; followed by a NUL, lives for ever.
  */
-struct dsh_str dsh_version(void);
+dsh_str dsh_version(void);
 
 /**
  * Whether the library has a part: `files`, `memory` (stores without a root), `zstd`, `log-callback`, `verify`, `salvage`, `rows`, `stats`,
@@ -490,190 +490,190 @@ bool dsh_has_feature(const char *name,
 /**
  * Frees the text and leaves the buffer empty, ready to be filled again. NULL and empty buffers are fine.
  */
-void dsh_buffer_free(struct dsh_buffer *buffer);
+void dsh_buffer_free(dsh_buffer *buffer);
 
 /**
  * The code: a `DSH_E_…`, the same number that the failed call returned. 0 for NULL.
  */
-dsh_status dsh_error_code(const struct dsh_error *error);
+dsh_status dsh_error_code(const dsh_error *error);
 
 /**
  * The name of the code without `DSH_E_`, such as `SESSION_NOT_FOUND`; the same word in every language.
  */
-struct dsh_str dsh_error_name(const struct dsh_error *error);
+dsh_str dsh_error_name(const dsh_error *error);
 
 /**
  * What a person reads: what happened, where, and what to do.
  */
-struct dsh_str dsh_error_message(const struct dsh_error *error);
+dsh_str dsh_error_message(const dsh_error *error);
 
 /**
  * What happened, without place and advice.
  */
-struct dsh_str dsh_error_summary(const struct dsh_error *error);
+dsh_str dsh_error_summary(const dsh_error *error);
 
 /**
  * What to do next, in one sentence.
  */
-struct dsh_str dsh_error_advice(const struct dsh_error *error);
+dsh_str dsh_error_advice(const dsh_error *error);
 
 /**
  * The file or folder concerned, absolute, in the bytes of the file system; absent where none is.
  */
-struct dsh_str dsh_error_path(const struct dsh_error *error);
+dsh_str dsh_error_path(const dsh_error *error);
 
 /**
  * How many files or folders exclude each other, for `DSH_E_SESSION_CONFLICT`; 0 otherwise.
  */
-size_t dsh_error_path_count(const struct dsh_error *error);
+size_t dsh_error_path_count(const dsh_error *error);
 
 /**
  * One of the `dsh_error_path_count` files or folders, from 0; absent past the last.
  */
-struct dsh_str dsh_error_path_at(const struct dsh_error *error, size_t index);
+dsh_str dsh_error_path_at(const dsh_error *error, size_t index);
 
 /**
  * The session concerned; absent where none is.
  */
-struct dsh_str dsh_error_session_id(const struct dsh_error *error);
+dsh_str dsh_error_session_id(const dsh_error *error);
 
 /**
  * The event type concerned; absent where none is.
  */
-struct dsh_str dsh_error_event_type(const struct dsh_error *error);
+dsh_str dsh_error_event_type(const dsh_error *error);
 
 /**
  * The format version that was found, as it is written; absent where that is not the trouble.
  */
-struct dsh_str dsh_error_version(const struct dsh_error *error);
+dsh_str dsh_error_version(const dsh_error *error);
 
 /**
  * The part of the log that a finding is about: `header`, `first-frame`, `row`, `seed-marker`, `relationship` or `identity`.
  */
-struct dsh_str dsh_error_at(const struct dsh_error *error);
+dsh_str dsh_error_at(const dsh_error *error);
 
 /**
  * The rule that was broken: R1 to R11, A1 to A25, or the reason of a refusal such as `SEQ_NOT_CONTIGUOUS`.
  */
-struct dsh_str dsh_error_rule(const struct dsh_error *error);
+dsh_str dsh_error_rule(const dsh_error *error);
 
 /**
  * The name of the limit that was passed, for `DSH_E_LIMIT_EXCEEDED`.
  */
-struct dsh_str dsh_error_limit(const struct dsh_error *error);
+dsh_str dsh_error_limit(const dsh_error *error);
 
 /**
  * Who owns the session, for `DSH_E_SESSION_ALREADY_OWNED`: process id and program name, where known.
  */
-struct dsh_str dsh_error_owner(const struct dsh_error *error);
+dsh_str dsh_error_owner(const dsh_error *error);
 
 /**
  * Where in a JSON value the offending part stands, such as `$.items[3]`, for `DSH_E_NOT_LOSSLESS_JSON`.
  */
-struct dsh_str dsh_error_json_path(const struct dsh_error *error);
+dsh_str dsh_error_json_path(const dsh_error *error);
 
 /**
  * The position of the event in its log, from 0; -1 where not known.
  */
-int64_t dsh_error_seq(const struct dsh_error *error);
+int64_t dsh_error_seq(const dsh_error *error);
 
 /**
  * The line in the decompressed text, from 1, which is the header; -1 where not known.
  */
-int64_t dsh_error_line(const struct dsh_error *error);
+int64_t dsh_error_line(const dsh_error *error);
 
 /**
  * The frame of a compressed log, from 0, which is the header's; -1 where not known.
  */
-int64_t dsh_error_frame(const struct dsh_error *error);
+int64_t dsh_error_frame(const dsh_error *error);
 
 /**
  * The byte offset in the file, from 0; -1 where not known.
  */
-int64_t dsh_error_offset(const struct dsh_error *error);
+int64_t dsh_error_offset(const dsh_error *error);
 
 /**
  * Which member of a batch was refused, from 0; -1 where that is not the trouble.
  */
-int64_t dsh_error_index(const struct dsh_error *error);
+int64_t dsh_error_index(const dsh_error *error);
 
 /**
  * The number that should have stood where `dsh_error_got` stands; -1 where not known.
  */
-int64_t dsh_error_expected(const struct dsh_error *error);
+int64_t dsh_error_expected(const dsh_error *error);
 
 /**
  * The number found; -1 where not known.
  */
-int64_t dsh_error_got(const struct dsh_error *error);
+int64_t dsh_error_got(const dsh_error *error);
 
 /**
  * How many events before the damage can be read; -1 where not known.
  */
-int64_t dsh_error_salvageable(const struct dsh_error *error);
+int64_t dsh_error_salvageable(const dsh_error *error);
 
 /**
  * The operating system's `errno`; 0 where the system is not the trouble.
  */
-int32_t dsh_error_os(const struct dsh_error *error);
+int32_t dsh_error_os(const dsh_error *error);
 
 /**
  * How many errors this one sums up (`DSH_E_SEVERAL`) or was caused by.
  */
-size_t dsh_error_cause_count(const struct dsh_error *error);
+size_t dsh_error_cause_count(const dsh_error *error);
 
 /**
  * One of the `dsh_error_cause_count` causes, from 0; NULL past the last. Lent: it lives as long as `error`, and is not
  * to be freed.
  */
-const struct dsh_error *dsh_error_cause(const struct dsh_error *error, size_t index);
+const dsh_error *dsh_error_cause(const dsh_error *error, size_t index);
 
 /**
  * The error as a JSON object with every fact that is known: `code`, `message`, and of `path`, `id`, `type`, `version`,
  * `at`, `rule`, `limit`, `owner`, `jsonPath`, `seq`, `line`, `frame`, `offset`, `expected`, `got`, `index`, `salvageable`, `os`,
  * `paths` and `causes` those that apply. Fails only for NULL arguments.
  */
-dsh_status dsh_error_json(const struct dsh_error *error,
-                          struct dsh_buffer *out,
-                          struct dsh_error **err);
+dsh_status dsh_error_json(const dsh_error *error,
+                          dsh_buffer *out,
+                          dsh_error **err);
 
 /**
  * Frees an error. NULL is fine, and a lent cause is left alone.
  */
-void dsh_error_free(struct dsh_error *error);
+void dsh_error_free(dsh_error *error);
 
 /**
  * A new token, not fired. Free it with `dsh_cancel_free`.
  */
-dsh_status dsh_cancel_new(struct dsh_cancel **cancel, struct dsh_error **err);
+dsh_status dsh_cancel_new(dsh_cancel **cancel, dsh_error **err);
 
 /**
  * Fires the token: one atomic store, safe in a signal handler and from any thread. NULL is fine.
  */
-void dsh_cancel_fire(const struct dsh_cancel *cancel);
+void dsh_cancel_fire(const dsh_cancel *cancel);
 
 /**
  * Whether the token was fired. False for NULL.
  */
-bool dsh_cancel_is_fired(const struct dsh_cancel *cancel);
+bool dsh_cancel_is_fired(const dsh_cancel *cancel);
 
 /**
  * Frees a token. NULL is fine.
  */
-void dsh_cancel_free(struct dsh_cancel *cancel);
+void dsh_cancel_free(dsh_cancel *cancel);
 
 /**
  * The next line: a JSON object without a newline, lent until the next call on the iterator and followed by a NUL. `DSH_DONE` at the
  * end. Fails with `DSH_E_INVALID_ARGUMENT` if another thread is inside.
  */
-dsh_status dsh_lines_next(struct dsh_lines *lines,
-                          struct dsh_str *line,
-                          struct dsh_error **err);
+dsh_status dsh_lines_next(dsh_lines *lines,
+                          dsh_str *line,
+                          dsh_error **err);
 
 /**
  * Frees the iterator. NULL is fine.
  */
-void dsh_lines_free(struct dsh_lines *lines);
+void dsh_lines_free(dsh_lines *lines);
 
 /**
  * Opens a root. It need not exist: the first session makes it. With `root` NULL (and `root_len` 0) the store is kept in memory: it
@@ -682,47 +682,47 @@ void dsh_lines_free(struct dsh_lines *lines);
  */
 dsh_status dsh_store_open(const char *root,
                           size_t root_len,
-                          const struct dsh_store_settings *settings,
-                          struct dsh_store **store,
-                          struct dsh_error **err);
+                          const dsh_store_settings *settings,
+                          dsh_store **store,
+                          dsh_error **err);
 
 /**
  * The root, absolute, in the bytes of the file system; absent for a store in memory. Lives as long as the store.
  */
-struct dsh_str dsh_store_root(const struct dsh_store *store);
+dsh_str dsh_store_root(const dsh_store *store);
 
 /**
  * Gives log lines of the store, and of what is opened from it, to a callback; NULL removes the one before. `destructor` (or NULL) is called
  * once with `user`, after the callback's last call: when it is replaced or removed, or when the store and everything opened from it are
  * freed. If this call fails the destructor is not called.
  */
-dsh_status dsh_store_set_log_callback(struct dsh_store *store,
+dsh_status dsh_store_set_log_callback(dsh_store *store,
                                       dsh_log_callback callback,
                                       void *user,
                                       dsh_destructor destructor,
-                                      struct dsh_error **err);
+                                      dsh_error **err);
 
 /**
  * One session without its events, as a JSON object with `header`, `formatStatus`, `sizeBytes` and `revision`.
  * Fails with `DSH_E_SESSION_NOT_FOUND`, and as a read open does if the session is damaged.
  */
-dsh_status dsh_store_stat(const struct dsh_store *store,
+dsh_status dsh_store_stat(const dsh_store *store,
                           const char *id,
                           size_t id_len,
-                          const struct dsh_cancel *cancel,
-                          struct dsh_buffer *out,
-                          struct dsh_error **err);
+                          const dsh_cancel *cancel,
+                          dsh_buffer *out,
+                          dsh_error **err);
 
 /**
  * Every session, most recently created first, as lines of JSON: for each session what `dsh_store_stat` gives, then for each file or folder
  * that is no usable session `{"problem":{"path","id"?,"code","message"}}`. One damaged session hides no other. `flags` is 0 or
  * `DSH_LIST_STRICT`. The iterator is freed with `dsh_lines_free`. Fails with `DSH_E_IO` if the root cannot be read.
  */
-dsh_status dsh_store_list(const struct dsh_store *store,
+dsh_status dsh_store_list(const dsh_store *store,
                           uint32_t flags,
-                          const struct dsh_cancel *cancel,
-                          struct dsh_lines **lines,
-                          struct dsh_error **err);
+                          const dsh_cancel *cancel,
+                          dsh_lines **lines,
+                          dsh_error **err);
 
 /**
  * Takes a session away, with its older generations. `flags` is 0 to remove it for good, or `DSH_REMOVE_TRASH`. `path` may be NULL; otherwise it
@@ -730,92 +730,92 @@ dsh_status dsh_store_list(const struct dsh_store *store,
  * session, or nothing that counts as one. Fails with `DSH_E_SESSION_NOT_FOUND`, `DSH_E_SESSION_ALREADY_OWNED`, `DSH_E_SESSION_CONFLICT`,
  * `DSH_E_CANCELLED`, `DSH_E_IO`.
  */
-dsh_status dsh_store_remove(struct dsh_store *store,
+dsh_status dsh_store_remove(dsh_store *store,
                             const char *id,
                             size_t id_len,
                             uint32_t flags,
-                            const struct dsh_cancel *cancel,
-                            struct dsh_buffer *path,
-                            struct dsh_error **err);
+                            const dsh_cancel *cancel,
+                            dsh_buffer *path,
+                            dsh_error **err);
 
 /**
  * Makes every log handle of the store durable, and goes on past failures. What a session has accepted and not written yet is written
  * by its own `dsh_session_flush`. Several failures come as `DSH_E_SEVERAL`, with causes.
  */
-dsh_status dsh_store_flush(struct dsh_store *store,
-                           struct dsh_error **err);
+dsh_status dsh_store_flush(dsh_store *store,
+                           dsh_error **err);
 
 /**
  * Closes the store: later calls on it fail with `DSH_E_HANDLE_CLOSED`. What was opened from it stays open and works on. A second close does nothing.
  */
-dsh_status dsh_store_close(struct dsh_store *store,
-                           struct dsh_error **err);
+dsh_status dsh_store_close(dsh_store *store,
+                           dsh_error **err);
 
 /**
  * Frees a store, closing it if need be. NULL is fine.
  */
-void dsh_store_free(struct dsh_store *store);
+void dsh_store_free(dsh_store *store);
 
 /**
  * The next event; `DSH_DONE` at the end. The texts of the event given before are gone. Fails with what the reading finds
  * (`DSH_E_SESSION_CORRUPT`, `DSH_E_SOURCE_CHANGED`, `DSH_E_LIMIT_EXCEEDED`, `DSH_E_CANCELLED`, `DSH_E_IO`); after that there is
  * nothing more. `DSH_E_INVALID_ARGUMENT` if another thread is inside.
  */
-dsh_status dsh_events_next(struct dsh_events *events,
-                           struct dsh_event *event,
-                           struct dsh_error **err);
+dsh_status dsh_events_next(dsh_events *events,
+                           dsh_event *event,
+                           dsh_error **err);
 
 /**
  * Several events at once: up to `capacity` of them into the array, `*count` says how many. The first element's `struct_size` counts
  * for all of them, and is the distance between them. A batch ends early after 1 MiB of row text, and before a failure, which the next call
  * reports. `DSH_DONE` when there was none left. Otherwise as `dsh_events_next`: all texts live until the next call.
  */
-dsh_status dsh_events_next_batch(struct dsh_events *events,
-                                 struct dsh_event *batch,
+dsh_status dsh_events_next_batch(dsh_events *events,
+                                 dsh_event *batch,
                                  size_t capacity,
                                  size_t *count,
-                                 struct dsh_error **err);
+                                 dsh_error **err);
 
 /**
  * What stopped a salvage, once its iterator has said `DSH_DONE`: NULL where the log is whole, and for an iterator that is no salvage. Lent: it
  * lives as long as the iterator, and is not to be freed.
  */
-dsh_status dsh_events_damage(struct dsh_events *events,
-                             const struct dsh_error **damage,
-                             struct dsh_error **err);
+dsh_status dsh_events_damage(dsh_events *events,
+                             const dsh_error **damage,
+                             dsh_error **err);
 
 /**
  * What is readable after the damage that stopped a salvage, once its iterator has said `DSH_DONE`, as the lines of `dsh_query_rows`; none where
  * the log is whole. The iterator of lines is freed with `dsh_lines_free`. Fails with `DSH_E_INVALID_ARGUMENT` if `events` is no salvage.
  */
-dsh_status dsh_events_after_damage(struct dsh_events *events,
-                                   struct dsh_lines **lines,
-                                   struct dsh_error **err);
+dsh_status dsh_events_after_damage(dsh_events *events,
+                                   dsh_lines **lines,
+                                   dsh_error **err);
 
 /**
  * Frees the iterator and with it the texts of the events it gave last. NULL is fine.
  */
-void dsh_events_free(struct dsh_events *events);
+void dsh_events_free(dsh_events *events);
 
 /**
  * Keeps an event beyond the next call on its iterator: `*kept` gets the same facts, with texts that live until `dsh_event_release`.
  * Nothing is copied; the buffer that the row shares with its neighbours (about 1 MiB) stays as long as one of them is kept.
  */
-dsh_status dsh_event_retain(const struct dsh_event *event,
-                            struct dsh_event *kept,
-                            struct dsh_error **err);
+dsh_status dsh_event_retain(const dsh_event *event,
+                            dsh_event *kept,
+                            dsh_error **err);
 
 /**
  * Gives back a kept event and sets everything in it but `struct_size` to zero. NULL, an empty event and one that was not kept are fine.
  */
-void dsh_event_release(struct dsh_event *event);
+void dsh_event_release(dsh_event *event);
 
 /**
  * The row with the pairs of `sourceEventSeqs` expanded to numbers: what other programs take. The stored row where there are none.
  */
-dsh_status dsh_event_logical_row(const struct dsh_event *event,
-                                 struct dsh_buffer *out,
-                                 struct dsh_error **err);
+dsh_status dsh_event_logical_row(const dsh_event *event,
+                                 dsh_buffer *out,
+                                 dsh_error **err);
 
 /**
  * A new session. `header` is a JSON object with any of `id`, `createdAt`, `cwd`, `parentSession`, `origin`, `delegationDepth`,
@@ -823,33 +823,33 @@ dsh_status dsh_event_logical_row(const struct dsh_event *event,
  * written batch, or with `dsh_session_flush`. Fails with `DSH_E_INVALID_ARGUMENT`, `DSH_E_SESSION_ALREADY_EXISTS`,
  * `DSH_E_SESSION_CONFLICT` (the root uses the other encoding), `DSH_E_IO`.
  */
-dsh_status dsh_session_create(struct dsh_store *store,
+dsh_status dsh_session_create(dsh_store *store,
                               const char *header,
                               size_t header_len,
-                              struct dsh_session **session,
-                              struct dsh_error **err);
+                              dsh_session **session,
+                              dsh_error **err);
 
 /**
  * Opens a stored session for appending where its log ends; the whole log is read and checked. What was found wrong and dealt
  * with is told by `dsh_session_notices`. Fails with `DSH_E_SESSION_NOT_FOUND`, `DSH_E_SESSION_ALREADY_OWNED` (see `dsh_error_owner`),
  * `DSH_E_SESSION_CORRUPT`, `DSH_E_FORMAT_UNSUPPORTED`, `DSH_E_SESSION_CONFLICT`, `DSH_E_LIMIT_EXCEEDED`, `DSH_E_CANCELLED`, `DSH_E_IO`.
  */
-dsh_status dsh_session_open(struct dsh_store *store,
+dsh_status dsh_session_open(dsh_store *store,
                             const char *id,
                             size_t id_len,
-                            const struct dsh_cancel *cancel,
-                            struct dsh_session **session,
-                            struct dsh_error **err);
+                            const dsh_cancel *cancel,
+                            dsh_session **session,
+                            dsh_error **err);
 
 /**
  * The session's id. Lives as long as the handle.
  */
-struct dsh_str dsh_session_id(const struct dsh_session *session);
+dsh_str dsh_session_id(const dsh_session *session);
 
 /**
  * The header, as the JSON object that stands in the log's first line.
  */
-dsh_status dsh_session_header(const struct dsh_session *session, struct dsh_buffer *out, struct dsh_error **err);
+dsh_status dsh_session_header(const dsh_session *session, dsh_buffer *out, dsh_error **err);
 
 /**
  * Accepts one event; it is durable when `dsh_session_flush` or `dsh_session_close` has returned. `data` is JSON text, the payload.
@@ -857,124 +857,124 @@ dsh_status dsh_session_header(const struct dsh_session *session, struct dsh_buff
  * tells why), `DSH_E_INVALID_ARGUMENT`, `DSH_E_NOT_LOSSLESS_JSON` (`dsh_error_json_path`), `DSH_E_LIMIT_EXCEEDED`, `DSH_E_HANDLE_CLOSED`;
  * then nothing was accepted.
  */
-dsh_status dsh_session_append(struct dsh_session *session,
+dsh_status dsh_session_append(dsh_session *session,
                               const char *type,
                               size_t type_len,
                               const char *data,
                               size_t data_len,
-                              const struct dsh_append_options *options,
+                              const dsh_append_options *options,
                               uint64_t *seq,
-                              struct dsh_error **err);
+                              dsh_error **err);
 
 /**
  * Accepts many events together: all of them or none, and in one frame on the disk. `rows` holds one JSON object a line, with `type`, `data`
  * and optionally `surfaceOp`, `sourceEventSeqs`, `seq`, `time` and, on plugin records, `ignorable`. `*first_seq` and `*count` (both may be
  * NULL) tell where they went. Errors as those of `dsh_session_append`, with the line in `dsh_error_index`, from 0; empty lines do not count.
  */
-dsh_status dsh_session_append_rows(struct dsh_session *session,
+dsh_status dsh_session_append_rows(dsh_session *session,
                                    const char *rows,
                                    size_t rows_len,
                                    uint64_t *first_seq,
                                    uint64_t *count,
-                                   struct dsh_error **err);
+                                   dsh_error **err);
 
 /**
  * The durability barrier: on return every accepted event is on the disk, and the session exists for other processes.
  * Fails with `DSH_E_SESSION_OWNERSHIP_LOST`, `DSH_E_SESSION_ALREADY_OWNED` and `DSH_E_SESSION_ALREADY_EXISTS` (first write),
  * `DSH_E_HANDLE_CLOSED`, `DSH_E_CANCELLED`, `DSH_E_IO` (`dsh_error_os`); the events wait on, in order.
  */
-dsh_status dsh_session_flush(struct dsh_session *session,
-                             const struct dsh_cancel *cancel,
-                             struct dsh_error **err);
+dsh_status dsh_session_flush(dsh_session *session,
+                             const dsh_cancel *cancel,
+                             dsh_error **err);
 
 /**
  * The seq that the next event gets: how many events the session has, those included that are not written yet.
  */
-dsh_status dsh_session_next_seq(const struct dsh_session *session, uint64_t *seq, struct dsh_error **err);
+dsh_status dsh_session_next_seq(const dsh_session *session, uint64_t *seq, dsh_error **err);
 
 /**
  * How many events at the beginning were inherited by a fork; 0 in a session that is not seeded.
  */
-dsh_status dsh_session_inherited_event_count(const struct dsh_session *session,
+dsh_status dsh_session_inherited_event_count(const dsh_session *session,
                                              uint64_t *count,
-                                             struct dsh_error **err);
+                                             dsh_error **err);
 
 /**
  * What is accepted and not on the disk yet, and why not. `pending->error`, if not NULL, is the caller's to free.
  */
-dsh_status dsh_session_pending(const struct dsh_session *session, struct dsh_pending *pending, struct dsh_error **err);
+dsh_status dsh_session_pending(const dsh_session *session, dsh_pending *pending, dsh_error **err);
 
 /**
  * The events of a range, those included that are not written yet: `count` of them (`DSH_ALL`: all) from position `from` on.
  * The iterator is freed with `dsh_events_free`.
  */
-dsh_status dsh_session_events(const struct dsh_session *session,
+dsh_status dsh_session_events(const dsh_session *session,
                               uint64_t from,
                               uint64_t count,
-                              struct dsh_events **events,
-                              struct dsh_error **err);
+                              dsh_events **events,
+                              dsh_error **err);
 
 /**
  * The last `count` events, those included that are not written yet. The iterator is freed with `dsh_events_free`.
  */
-dsh_status dsh_session_events_newest(const struct dsh_session *session,
+dsh_status dsh_session_events_newest(const dsh_session *session,
                                      uint64_t count,
-                                     struct dsh_events **events,
-                                     struct dsh_error **err);
+                                     dsh_events **events,
+                                     dsh_error **err);
 
 /**
  * What opening and writing have found so far: a JSON array of objects with a `kind`, such as `torn-tail`.
  */
-dsh_status dsh_session_notices(const struct dsh_session *session, struct dsh_buffer *out, struct dsh_error **err);
+dsh_status dsh_session_notices(const dsh_session *session, dsh_buffer *out, dsh_error **err);
 
 /**
  * Writes what waits and gives up ownership; may come from any thread, while others are inside. Later calls fail with
  * `DSH_E_HANDLE_CLOSED`; a second close does nothing. Fails as `dsh_session_flush`: the session is closed all the same, and what could not be
  * written is lost.
  */
-dsh_status dsh_session_close(struct dsh_session *session,
-                             struct dsh_error **err);
+dsh_status dsh_session_close(dsh_session *session,
+                             dsh_error **err);
 
 /**
  * Frees a session, closing it if need be; what that loses is only told to the log callback. NULL is fine.
  */
-void dsh_session_free(struct dsh_session *session);
+void dsh_session_free(dsh_session *session);
 
 /**
  * Opens a stored log. `access` is a `dsh_access`: to write, the whole log is read and checked; to read, its header.
  * Fails with `DSH_E_SESSION_NOT_FOUND`, `DSH_E_SESSION_ALREADY_OWNED`, `DSH_E_SESSION_CORRUPT`, `DSH_E_FORMAT_UNSUPPORTED`,
  * `DSH_E_SESSION_CONFLICT`, `DSH_E_LIMIT_EXCEEDED`, `DSH_E_CANCELLED`, `DSH_E_IO`.
  */
-dsh_status dsh_log_open(struct dsh_store *store,
+dsh_status dsh_log_open(dsh_store *store,
                         const char *id,
                         size_t id_len,
                         int32_t access,
-                        const struct dsh_cancel *cancel,
-                        struct dsh_log **log,
-                        struct dsh_error **err);
+                        const dsh_cancel *cancel,
+                        dsh_log **log,
+                        dsh_error **err);
 
 /**
  * A new log, open for whole rows (importers). `header` is as in `dsh_session_create`, but `id` and `createdAt` must be given. With
  * `inherited_event_count` >= 0 the log begins with that many events of another session, and the header says `"isSeeded":true`; -1 otherwise.
  * Fails as `dsh_session_create`.
  */
-dsh_status dsh_log_create(struct dsh_store *store,
+dsh_status dsh_log_create(dsh_store *store,
                           const char *header,
                           size_t header_len,
                           int64_t inherited_event_count,
-                          const struct dsh_cancel *cancel,
-                          struct dsh_log **log,
-                          struct dsh_error **err);
+                          const dsh_cancel *cancel,
+                          dsh_log **log,
+                          dsh_error **err);
 
 /**
  * The session's id. Lives as long as the handle.
  */
-struct dsh_str dsh_log_id(const struct dsh_log *log);
+dsh_str dsh_log_id(const dsh_log *log);
 
 /**
  * The header, as the JSON object that stands in the log's first line.
  */
-dsh_status dsh_log_header(const struct dsh_log *log, struct dsh_buffer *out, struct dsh_error **err);
+dsh_status dsh_log_header(const dsh_log *log, dsh_buffer *out, dsh_error **err);
 
 /**
  * Adds whole rows, one JSON object a line with `seq` and `time`, as one batch: all of them or none, one frame, on the disk on return. The first
@@ -982,82 +982,82 @@ dsh_status dsh_log_header(const struct dsh_log *log, struct dsh_buffer *out, str
  * (`dsh_error_index` is the line, from 0, empty ones not counted), `DSH_E_SESSION_READ_ONLY`, `DSH_E_FORMAT_UNSUPPORTED` (an unknown required
  * type), and as `dsh_session_flush`.
  */
-dsh_status dsh_log_append_rows(struct dsh_log *log,
+dsh_status dsh_log_append_rows(dsh_log *log,
                                const char *rows,
                                size_t rows_len,
-                               const struct dsh_cancel *cancel,
+                               const dsh_cancel *cancel,
                                uint64_t *count,
-                               struct dsh_error **err);
+                               dsh_error **err);
 
 /**
  * The events of a range: `count` of them (`DSH_ALL`: all) from position `from` on, read while walking, in bounded memory.
  * The token also stops the walk. The iterator is freed with `dsh_events_free`.
  */
-dsh_status dsh_log_events(const struct dsh_log *log,
+dsh_status dsh_log_events(const dsh_log *log,
                           uint64_t from,
                           uint64_t count,
-                          const struct dsh_cancel *cancel,
-                          struct dsh_events **events,
-                          struct dsh_error **err);
+                          const dsh_cancel *cancel,
+                          dsh_events **events,
+                          dsh_error **err);
 
 /**
  * The last `count` events; only the end of the log is read. Otherwise as `dsh_log_events`.
  */
-dsh_status dsh_log_events_newest(const struct dsh_log *log,
+dsh_status dsh_log_events_newest(const dsh_log *log,
                                  uint64_t count,
-                                 const struct dsh_cancel *cancel,
-                                 struct dsh_events **events,
-                                 struct dsh_error **err);
+                                 const dsh_cancel *cancel,
+                                 dsh_events **events,
+                                 dsh_error **err);
 
 /**
  * How many events the log has. To read that, a read handle looks at the end of the log.
  */
-dsh_status dsh_log_event_count(const struct dsh_log *log,
-                               const struct dsh_cancel *cancel,
+dsh_status dsh_log_event_count(const dsh_log *log,
+                               const dsh_cancel *cancel,
                                uint64_t *count,
-                               struct dsh_error **err);
+                               dsh_error **err);
 
 /**
  * How many events at the beginning were inherited by a fork; 0 in a session that is not seeded.
  */
-dsh_status dsh_log_inherited_event_count(const struct dsh_log *log,
-                                         const struct dsh_cancel *cancel,
+dsh_status dsh_log_inherited_event_count(const dsh_log *log,
+                                         const dsh_cancel *cancel,
                                          uint64_t *count,
-                                         struct dsh_error **err);
+                                         dsh_error **err);
 
 /**
  * Reads and checks everything, keeps nothing, and tells what the log is like, as a JSON object: `events`, `inheritedEventCount`, `fileBytes`,
  * `frames` (0 for a log of plain lines), and for a torn tail `keepBytes` and `cutBytes`. Fails at the first damage.
  */
-dsh_status dsh_log_check(const struct dsh_log *log,
-                         const struct dsh_cancel *cancel,
-                         struct dsh_buffer *out,
-                         struct dsh_error **err);
+dsh_status dsh_log_check(const dsh_log *log,
+                         const dsh_cancel *cancel,
+                         dsh_buffer *out,
+                         dsh_error **err);
 
 /**
  * The durability barrier: on return the session exists for other processes, with everything appended. Fails as `dsh_session_flush`, and with
  * `DSH_E_SESSION_READ_ONLY`.
  */
-dsh_status dsh_log_flush(struct dsh_log *log,
-                         const struct dsh_cancel *cancel,
-                         struct dsh_error **err);
+dsh_status dsh_log_flush(dsh_log *log,
+                         const dsh_cancel *cancel,
+                         dsh_error **err);
 
 /**
  * What opening and writing have found so far: a JSON array of objects with a `kind`, such as `torn-tail`.
  */
-dsh_status dsh_log_notices(const struct dsh_log *log, struct dsh_buffer *out, struct dsh_error **err);
+dsh_status dsh_log_notices(const dsh_log *log, dsh_buffer *out, dsh_error **err);
 
 /**
  * Ends the work and gives up ownership; may come from any thread, while others are inside. Later calls fail with `DSH_E_HANDLE_CLOSED`; a second
  * close does nothing.
  */
-dsh_status dsh_log_close(struct dsh_log *log,
-                         struct dsh_error **err);
+dsh_status dsh_log_close(dsh_log *log,
+                         dsh_error **err);
 
 /**
  * Frees a log handle, closing it if need be; what that loses is only told to the log callback. NULL is fine. Iterators opened from it work on.
  */
-void dsh_log_free(struct dsh_log *log);
+void dsh_log_free(dsh_log *log);
 
 /**
  * Judges one session, or with `id` NULL every one, in the order of their paths: each step of the iterator reads one log to its end and gives one
@@ -1065,49 +1065,49 @@ void dsh_log_free(struct dsh_log *log);
  * `unreadable`. Nothing is changed. `progress` (or NULL) is called after each step, and `destructor` (or NULL) once when the iterator is freed; not
  * if this call fails. The iterator is freed with `dsh_lines_free`.
  */
-dsh_status dsh_query_verify(const struct dsh_store *store,
+dsh_status dsh_query_verify(const dsh_store *store,
                             const char *id,
                             size_t id_len,
                             dsh_progress_callback progress,
                             void *user,
                             dsh_destructor destructor,
-                            const struct dsh_cancel *cancel,
-                            struct dsh_lines **lines,
-                            struct dsh_error **err);
+                            const dsh_cancel *cancel,
+                            dsh_lines **lines,
+                            dsh_error **err);
 
 /**
  * The events of a session up to its damage. At the end of the walk `dsh_events_damage` says what stopped it, and `dsh_events_after_damage`
  * gives what is readable after it. A failure of the walk itself is about reading, not about the log. The iterator is freed with
  * `dsh_events_free`.
  */
-dsh_status dsh_query_salvage(const struct dsh_store *store,
+dsh_status dsh_query_salvage(const dsh_store *store,
                              const char *id,
                              size_t id_len,
-                             const struct dsh_cancel *cancel,
-                             struct dsh_events **events,
-                             struct dsh_error **err);
+                             const dsh_cancel *cancel,
+                             dsh_events **events,
+                             dsh_error **err);
 
 /**
  * Every row of a log as it stands, of any version, damaged or not, header first: lines as
  * `{"line","text","seq"?,"type"?,"problem"?}`. For viewers and repair tools, never to resume from. The iterator is freed with `dsh_lines_free`.
  */
-dsh_status dsh_query_rows(const struct dsh_store *store,
+dsh_status dsh_query_rows(const dsh_store *store,
                           const char *id,
                           size_t id_len,
-                          const struct dsh_cancel *cancel,
-                          struct dsh_lines **lines,
-                          struct dsh_error **err);
+                          const dsh_cancel *cancel,
+                          dsh_lines **lines,
+                          dsh_error **err);
 
 /**
  * Counts by type, bytes, frames, largest rows and tokens of one session, or with `id` NULL of all, as a JSON object. Reads every log; of all,
  * sessions that cannot be read are counted as such.
  */
-dsh_status dsh_query_stats(const struct dsh_store *store,
+dsh_status dsh_query_stats(const dsh_store *store,
                            const char *id,
                            size_t id_len,
-                           const struct dsh_cancel *cancel,
-                           struct dsh_buffer *out,
-                           struct dsh_error **err);
+                           const dsh_cancel *cancel,
+                           dsh_buffer *out,
+                           dsh_error **err);
 
 #ifdef __cplusplus
 }  // extern "C"

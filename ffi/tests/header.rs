@@ -43,7 +43,10 @@ fn generated() -> String {
     }
     let mut text = Vec::new();
     builder.generate().expect("the sources can be read").write(&mut text);
+    // Each struct has a typedef of the same name: prototypes read better without the tag.
     let body = String::from_utf8(text).unwrap();
+    let body = body.replace("typedef struct dsh_", "typedef#dsh_").replace("struct dsh_", "dsh_");
+    let body = body.replace("typedef#dsh_", "typedef struct dsh_");
     let guard = "DSH_SESSION_H";
     format!(
         "{}\n#ifndef {guard}\n#define {guard}\n\n{}\n{}\n#endif /* {guard} */\n",
