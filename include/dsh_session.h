@@ -979,7 +979,7 @@ dsh_status dsh_log_header(const dsh_log *log, dsh_buffer *out, dsh_error **err);
 /**
  * Adds whole rows, one JSON object a line with `seq` and `time`, as one batch: all of them or none, one frame, on the disk on return. The first
  * row's seq must be the next one. `*count` (`count` may be NULL) tells how many rows there were. Fails with `DSH_E_INVALID_ARGUMENT`
- * (`dsh_error_index` is the line, from 0, empty ones not counted), `DSH_E_SESSION_READ_ONLY`, `DSH_E_FORMAT_UNSUPPORTED` (an unknown required
+ * (`dsh_error_index` is the line, from 0, empty ones not counted), `DSH_E_SESSION_READ_ONLY`, `DSH_E_EVENT_REFUSED` (an unknown required
  * type), and as `dsh_session_flush`.
  */
 dsh_status dsh_log_append_rows(dsh_log *log,

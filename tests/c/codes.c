@@ -39,11 +39,16 @@ static dsh_session *created(dsh_store *store, const char *header)
 }
 
 /* Runs a shell command on the log of a session, as `$f`. */
-static void on_log(const char *id, const char *command)
+static void on_log_in(const char *folder, const char *id, const char *command)
 {
     char line[8192];
-    snprintf(line, sizeof line, "f=$(find '%s' -path '*/%s/session.v4.jsonl*' | head -n 1) && test -f \"$f\" && %s", root, id, command);
+    snprintf(line, sizeof line, "f=$(find '%s' -path '*/%s/session.v4.jsonl*' | head -n 1) && test -f \"$f\" && %s", folder, id, command);
     CHECK(system(line) == 0);
+}
+
+static void on_log(const char *id, const char *command)
+{
+    on_log_in(root, id, command);
 }
 
 static void of_arguments(dsh_store *store)
@@ -90,11 +95,6 @@ static void of_logs(dsh_store *store)
     PRODUCES(SOURCE_CHANGED, status);
     dsh_log_free(log);
 
-    OK(dsh_log_create(store, DSH_STR("{\"id\":\"types\",\"createdAt\":1}"), -1, NULL, &log, &err));
-    PRODUCES(FORMAT_UNSUPPORTED,
-             dsh_log_append_rows(log, DSH_STR("{\"type\":\"no/such\",\"seq\":0,\"time\":1,\"data\":{}}"), NULL, NULL, &err));
-    dsh_log_free(log);
-
     dsh_session *session = created(store, "{\"id\":\"lost\"}");
     on_log("lost", "printf 'more' >> \"$f\"");
     OK(dsh_session_append(session, DSH_STR("turn/start"), DSH_STR("{\"turn\":2}"), NULL, NULL, &err));
@@ -124,6 +124,14 @@ static void of_stores(const char *folder)
     settings.depth_max = 1;
     OK(dsh_store_open(root, strlen(root), &settings, &store, &err));
     PRODUCES(LIMIT_EXCEEDED, dsh_session_open(store, DSH_STR("arguments"), NULL, &session, &err));
+    dsh_store_free(store);
+    snprintf(path, sizeof path, "%s/plain", folder);
+    settings = (dsh_store_settings)DSH_STORE_SETTINGS_INIT;
+    settings.encoding = DSH_ENCODING_NONE;
+    OK(dsh_store_open(path, strlen(path), &settings, &store, &err));
+    dsh_session_free(created(store, "{\"id\":\"types\"}"));
+    on_log_in(path, "types", "sed -i 's/\"version\":4/\"version\":5/' \"$f\"");
+    PRODUCES(FORMAT_UNSUPPORTED, dsh_session_open(store, DSH_STR("types"), NULL, &session, &err));
     dsh_store_free(store);
     snprintf(path, sizeof path, "%s/file", folder);
     FILE *file = fopen(path, "w");
