@@ -1,7 +1,8 @@
 //! Events as C sees them: views of the row text plus the numbers of the envelope, one by one or in batches.
 //!
-//! A view points into the text buffer that the core's event shares with its neighbours; nothing is copied. What keeps that buffer
-//! alive is the view's `owner`: an event inside the iterator, replaced by its next call, or a kept one.
+//! A view points into the text buffer that the core's event shares with its neighbours; nothing is copied.
+//! What keeps that buffer alive is the view's `owner`: an event inside the iterator, replaced by its next
+//! call, or a kept one.
 
 use crate::buffer::{buffer_out, dsh_buffer, dsh_str};
 use crate::errors::{ErrorValue, dsh_error, lent_error};
@@ -17,10 +18,12 @@ use dsh_session_core::{Error, Event, Result};
 use std::ptr;
 use std::sync::Mutex;
 
-/// A bit of `dsh_event.flags`: a reader that does not know the type may keep the event without understanding it.
+/// A bit of `dsh_event.flags`: a reader that does not know the type may keep the event without understanding
+/// it.
 pub const DSH_EVENT_IGNORABLE: u32 = 1;
 
-/// Text after which a batch ends even if there is room for more events: what an iterator holds stays small, however large the rows.
+/// Text after which a batch ends even if there is room for more events: what an iterator holds stays small,
+/// however large the rows.
 pub const BATCH_BYTES_MAX: usize = 1 << 20;
 
 /// What keeps the texts of an event alive: part of an iterator, or a kept event.
@@ -34,8 +37,8 @@ impl Kind for dsh_event_owner {
     const WORD: &'static str = "event";
 }
 
-/// One event. Begin with `DSH_EVENT_INIT`. The texts are lent: until the next call on the iterator that gave the event, or until
-/// `dsh_event_release` for a kept one. They are not ended by a NUL.
+/// One event. Begin with `DSH_EVENT_INIT`. The texts are lent: until the next call on the iterator that gave
+/// the event, or until `dsh_event_release` for a kept one. They are not ended by a NUL.
 #[repr(C)]
 #[derive(Clone, Copy, Debug)]
 pub struct dsh_event {
@@ -57,7 +60,8 @@ pub struct dsh_event {
     pub data: dsh_str,
     /// `surfaceOp` as stored: JSON text; absent where the row has none.
     pub surface_op: dsh_str,
-    /// `sourceEventSeqs` as stored, runs as pairs: JSON text; absent where the row has none. `dsh_event_logical_row` expands them.
+    /// `sourceEventSeqs` as stored, runs as pairs: JSON text; absent where the row has none.
+    /// `dsh_event_logical_row` expands them.
     pub source_event_seqs: dsh_str,
     /// The library's own: what keeps the texts alive.
     pub owner: *const dsh_event_owner,
@@ -87,7 +91,8 @@ impl dsh_event {
     }
 }
 
-/// A walk over events, in bounded memory. Used by one thread at a time, any one. Keeps alive what it walks over.
+/// A walk over events, in bounded memory. Used by one thread at a time, any one. Keeps alive what it walks
+/// over.
 pub struct dsh_events {
     _opaque: [u8; 0],
 }
@@ -171,9 +176,9 @@ impl Walk {
     }
 }
 
-/// The next event; `DSH_DONE` at the end. The texts of the event given before are gone. Fails with what the reading finds
-/// (`DSH_E_SESSION_CORRUPT`, `DSH_E_SOURCE_CHANGED`, `DSH_E_LIMIT_EXCEEDED`, `DSH_E_CANCELLED`, `DSH_E_IO`); after that there is
-/// nothing more. `DSH_E_INVALID_ARGUMENT` if another thread is inside.
+/// The next event; `DSH_DONE` at the end. The texts of the event given before are gone. Fails with what the
+/// reading finds (`DSH_E_SESSION_CORRUPT`, `DSH_E_SOURCE_CHANGED`, `DSH_E_LIMIT_EXCEEDED`, `DSH_E_CANCELLED`,
+/// `DSH_E_IO`); after that there is nothing more. `DSH_E_INVALID_ARGUMENT` if another thread is inside.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn dsh_events_next(
     events: *mut dsh_events,
@@ -194,9 +199,10 @@ pub unsafe extern "C" fn dsh_events_next(
     }
 }
 
-/// Several events at once: up to `capacity` of them into the array, `*count` says how many. The first element's `struct_size` counts
-/// for all of them, and is the distance between them. A batch ends early after 1 MiB of row text, and before a failure, which the next call
-/// reports. `DSH_DONE` when there was none left. Otherwise as `dsh_events_next`: all texts live until the next call.
+/// Several events at once: up to `capacity` of them into the array, `*count` says how many. The first
+/// element's `struct_size` counts for all of them, and is the distance between them. A batch ends early after
+/// 1 MiB of row text, and before a failure, which the next call reports. `DSH_DONE` when there was none left.
+/// Otherwise as `dsh_events_next`: all texts live until the next call.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn dsh_events_next_batch(
     events: *mut dsh_events,
@@ -232,8 +238,8 @@ pub unsafe extern "C" fn dsh_events_next_batch(
     }
 }
 
-/// What stopped a salvage, once its iterator has said `DSH_DONE`: NULL where the log is whole, and for an iterator that is no salvage. Lent: it
-/// lives as long as the iterator, and is not to be freed.
+/// What stopped a salvage, once its iterator has said `DSH_DONE`: NULL where the log is whole, and for an
+/// iterator that is no salvage. Lent: it lives as long as the iterator, and is not to be freed.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn dsh_events_damage(
     events: *mut dsh_events,
@@ -254,8 +260,9 @@ pub unsafe extern "C" fn dsh_events_damage(
     }
 }
 
-/// What is readable after the damage that stopped a salvage, once its iterator has said `DSH_DONE`, as the lines of `dsh_query_rows`; none where
-/// the log is whole. The iterator of lines is freed with `dsh_lines_free`. Fails with `DSH_E_INVALID_ARGUMENT` if `events` is no salvage.
+/// What is readable after the damage that stopped a salvage, once its iterator has said `DSH_DONE`, as the
+/// lines of `dsh_query_rows`; none where the log is whole. The iterator of lines is freed with
+/// `dsh_lines_free`. Fails with `DSH_E_INVALID_ARGUMENT` if `events` is no salvage.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn dsh_events_after_damage(
     events: *mut dsh_events,
@@ -284,8 +291,9 @@ pub unsafe extern "C" fn dsh_events_free(events: *mut dsh_events) {
     unsafe { guard::free(events, |_| {}) }
 }
 
-/// Keeps an event beyond the next call on its iterator: `*kept` gets the same facts, with texts that live until `dsh_event_release`.
-/// Nothing is copied; the buffer that the row shares with its neighbours (about 1 MiB) stays as long as one of them is kept.
+/// Keeps an event beyond the next call on its iterator: `*kept` gets the same facts, with texts that live
+/// until `dsh_event_release`. Nothing is copied; the buffer that the row shares with its neighbours (about 1
+/// MiB) stays as long as one of them is kept.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn dsh_event_retain(
     event: *const dsh_event,
@@ -304,7 +312,8 @@ pub unsafe extern "C" fn dsh_event_retain(
     }
 }
 
-/// Gives back a kept event and sets everything in it but `struct_size` to zero. NULL, an empty event and one that was not kept are fine.
+/// Gives back a kept event and sets everything in it but `struct_size` to zero. NULL, an empty event and one
+/// that was not kept are fine.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn dsh_event_release(event: *mut dsh_event) {
     if event.is_null() {
@@ -320,7 +329,8 @@ pub unsafe extern "C" fn dsh_event_release(event: *mut dsh_event) {
     }
 }
 
-/// The row with the pairs of `sourceEventSeqs` expanded to numbers: what other programs take. The stored row where there are none.
+/// The row with the pairs of `sourceEventSeqs` expanded to numbers: what other programs take. The stored row
+/// where there are none.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn dsh_event_logical_row(
     event: *const dsh_event,

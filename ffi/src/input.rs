@@ -8,13 +8,12 @@ pub(crate) fn invalid(message: impl Into<String>) -> Error {
     Error::new(Code::InvalidArgument, message)
 }
 
-/// Bytes; NULL with length 0 is no bytes. Not checked as text: for JSON, whose ill-formed parts the core replaces.
+/// Bytes; NULL with length 0 is no bytes. Not checked as text: for JSON, whose ill-formed parts the core
+/// replaces.
 ///
-/// # Errors
-/// `INVALID_ARGUMENT` for NULL with a length, and for a length that no memory has.
+/// # Errors `INVALID_ARGUMENT` for NULL with a length, and for a length that no memory has.
 ///
-/// # Safety
-/// C2.
+/// # Safety C2.
 pub(crate) unsafe fn bytes<'a>(pointer: *const c_char, length: usize, what: &str) -> Result<&'a [u8]> {
     if length == 0 {
         return Ok(&[]);
@@ -97,8 +96,7 @@ pub(crate) unsafe fn struct_size<T: Sized1>(pointer: *const T, what: &str) -> Re
     // SAFETY: C4: the struct is there, and begins with its size.
     let size = unsafe { pointer.cast::<usize>().read() };
     if size < T::SIZE_MIN {
-        let message =
-            format!("the struct_size of {what} is {size}, below the {} of version 1", T::SIZE_MIN);
+        let message = format!("the struct_size of {what} is {size}, below the {} of version 1", T::SIZE_MIN);
         return Err(invalid(message).with_advice("initialise the struct with its DSH_…_INIT macro"));
     }
     Ok(size)
@@ -122,8 +120,10 @@ pub(crate) unsafe fn optional_struct<T: Sized1>(pointer: *const T, what: &str) -
         // SAFETY: C4: `size` bytes are readable.
         let rest = unsafe { slice::from_raw_parts(pointer.cast::<u8>().add(known), size - known) };
         if rest.iter().any(|&byte| byte != 0) {
-            return Err(invalid(format!("{what} sets something that this version of the library does not know"))
-                .with_advice("use a library as new as the header that the program was built with"));
+            return Err(invalid(format!(
+                "{what} sets something that this version of the library does not know"
+            ))
+            .with_advice("use a library as new as the header that the program was built with"));
         }
     }
     // Version 1 is the only one so far: a struct that passed the check is at least as large as the one known here.

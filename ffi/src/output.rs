@@ -1,4 +1,5 @@
-//! What goes out: results are looked at before the work, so that nothing is done that cannot be told, and written after it.
+//! What goes out: results are looked at before the work, so that nothing is done that cannot be told, and
+//! written after it.
 
 use crate::input::{self, Sized1, invalid};
 use dsh_session_core::Result;
@@ -81,7 +82,8 @@ impl<T: Sized1> OutStruct<T> {
         self.size
     }
 
-    /// Writes the result; what the caller's struct has beyond it becomes zero. `value` must carry the `struct_size` to keep.
+    /// Writes the result; what the caller's struct has beyond it becomes zero. `value` must carry the
+    /// `struct_size` to keep.
     pub(crate) fn set(self, value: T) {
         // SAFETY: C4 was promised to `new`, and `size >= SIZE_MIN == size_of::<T>()`.
         unsafe {

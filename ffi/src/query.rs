@@ -15,7 +15,8 @@ use crate::store::dsh_store;
 use dsh_session_core::{Code, Error, Result};
 use std::ffi::{c_char, c_void};
 
-/// How far long work has come; called on the thread that does it. A result other than 0 stops it with `DSH_E_CANCELLED`.
+/// How far long work has come; called on the thread that does it. A result other than 0 stops it with
+/// `DSH_E_CANCELLED`.
 pub type dsh_progress_callback = Option<
     unsafe extern "C" fn(
         sessions_done: u64,
@@ -73,10 +74,11 @@ unsafe fn optional_id<'a>(id: *const c_char, id_len: usize) -> Result<Option<&'a
     unsafe { input::some_text(id, id_len, "the id") }.map(Some)
 }
 
-/// Judges one session, or with `id` NULL every one, in the order of their paths: each step of the iterator reads one log to its end and gives one
-/// line as `{"id"?,"path","outcome","events",...}`, whose `outcome` is `ok`, `torn-tail`, `corrupt`, `unsupported`, `conflict`, `limit` or
-/// `unreadable`. Nothing is changed. `progress` (or NULL) is called after each step, and `destructor` (or NULL) once when the iterator is freed; not
-/// if this call fails. The iterator is freed with `dsh_lines_free`.
+/// Judges one session, or with `id` NULL every one, in the order of their paths: each step of the iterator
+/// reads one log to its end and gives one line as `{"id"?,"path","outcome","events",...}`, whose `outcome` is
+/// `ok`, `torn-tail`, `corrupt`, `unsupported`, `conflict`, `limit` or `unreadable`. Nothing is changed.
+/// `progress` (or NULL) is called after each step, and `destructor` (or NULL) once when the iterator is
+/// freed; not if this call fails. The iterator is freed with `dsh_lines_free`.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn dsh_query_verify(
     store: *const dsh_store,
@@ -111,9 +113,9 @@ pub unsafe extern "C" fn dsh_query_verify(
     }
 }
 
-/// The events of a session up to its damage. At the end of the walk `dsh_events_damage` says what stopped it, and `dsh_events_after_damage`
-/// gives what is readable after it. A failure of the walk itself is about reading, not about the log. The iterator is freed with
-/// `dsh_events_free`.
+/// The events of a session up to its damage. At the end of the walk `dsh_events_damage` says what stopped it,
+/// and `dsh_events_after_damage` gives what is readable after it. A failure of the walk itself is about
+/// reading, not about the log. The iterator is freed with `dsh_events_free`.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn dsh_query_salvage(
     store: *const dsh_store,
@@ -136,7 +138,8 @@ pub unsafe extern "C" fn dsh_query_salvage(
 }
 
 /// Every row of a log as it stands, of any version, damaged or not, header first: lines as
-/// `{"line","text","seq"?,"type"?,"problem"?}`. For viewers and repair tools, never to resume from. The iterator is freed with `dsh_lines_free`.
+/// `{"line","text","seq"?,"type"?,"problem"?}`. For viewers and repair tools, never to resume from. The
+/// iterator is freed with `dsh_lines_free`.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn dsh_query_rows(
     store: *const dsh_store,
@@ -158,8 +161,8 @@ pub unsafe extern "C" fn dsh_query_rows(
     }
 }
 
-/// Counts by type, bytes, frames, largest rows and tokens of one session, or with `id` NULL of all, as a JSON object. Reads every log; of all,
-/// sessions that cannot be read are counted as such.
+/// Counts by type, bytes, frames, largest rows and tokens of one session, or with `id` NULL of all, as a JSON
+/// object. Reads every log; of all, sessions that cannot be read are counted as such.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn dsh_query_stats(
     store: *const dsh_store,

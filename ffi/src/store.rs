@@ -17,8 +17,8 @@ use std::ffi::{c_char, c_void};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-/// A root of sessions, opened. Used by many threads at once. Sessions, logs and iterators opened from it may outlive it: they
-/// keep alive what they need.
+/// A root of sessions, opened. Used by many threads at once. Sessions, logs and iterators opened from it may
+/// outlive it: they keep alive what they need.
 pub struct dsh_store {
     _opaque: [u8; 0],
 }
@@ -44,7 +44,9 @@ impl StoreValue {
     /// `HANDLE_CLOSED`.
     pub(crate) fn open(&self) -> Result<&Store> {
         if self.is_closed.load(Ordering::Acquire) {
-            return Err(Error::new(Code::HandleClosed, "the store is closed").with_advice("open the store again"));
+            return Err(
+                Error::new(Code::HandleClosed, "the store is closed").with_advice("open the store again")
+            );
         }
         Ok(&self.store)
     }
@@ -63,7 +65,8 @@ pub enum dsh_encoding {
     DSH_ENCODING_OF_ROOT = 0,
     /// Lines of text.
     DSH_ENCODING_NONE = 1,
-    /// Compressed with Zstandard. In a root that holds the other encoding `dsh_session_create` fails with `DSH_E_SESSION_CONFLICT`.
+    /// Compressed with Zstandard. In a root that holds the other encoding `dsh_session_create` fails with
+    /// `DSH_E_SESSION_CONFLICT`.
     DSH_ENCODING_ZSTD = 2,
 }
 
@@ -81,7 +84,8 @@ pub struct dsh_store_settings {
     pub row_bytes_max: u64,
     /// The longest header line that is read, in bytes; default 1 MiB.
     pub header_bytes_max: u64,
-    /// How many threads decode one compressed log, the calling one included; default as many as there are processors, at most 4.
+    /// How many threads decode one compressed log, the calling one included; default as many as there are
+    /// processors, at most 4.
     pub threads: u32,
     /// Zero.
     pub reserved: u32,
@@ -107,7 +111,8 @@ impl dsh_store_settings {
         }
         let mut limits = ReadLimits::default();
         if self.row_bytes_max > limits.row_bytes_max {
-            let message = format!("row_bytes_max is {}, more than {}", self.row_bytes_max, limits.row_bytes_max);
+            let message =
+                format!("row_bytes_max is {}, more than {}", self.row_bytes_max, limits.row_bytes_max);
             return Err(invalid(message));
         }
         let or = |given: u64, default: u64| if given == 0 { default } else { given };
@@ -123,9 +128,9 @@ impl dsh_store_settings {
     }
 }
 
-/// Opens a root. It need not exist: the first session makes it. With `root` NULL (and `root_len` 0) the store is kept in memory: it
-/// writes no file, and its sessions go with it. `settings` may be NULL. The store is freed with `dsh_store_free`.
-/// Fails with `DSH_E_IO` if the root is there and is no readable folder.
+/// Opens a root. It need not exist: the first session makes it. With `root` NULL (and `root_len` 0) the store
+/// is kept in memory: it writes no file, and its sessions go with it. `settings` may be NULL. The store is
+/// freed with `dsh_store_free`. Fails with `DSH_E_IO` if the root is there and is no readable folder.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn dsh_store_open(
     root: *const c_char,
@@ -161,7 +166,8 @@ pub unsafe extern "C" fn dsh_store_open(
     }
 }
 
-/// The root, absolute, in the bytes of the file system; absent for a store in memory. Lives as long as the store.
+/// The root, absolute, in the bytes of the file system; absent for a store in memory. Lives as long as the
+/// store.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn dsh_store_root(store: *const dsh_store) -> dsh_str {
     // SAFETY: C1.
@@ -175,9 +181,10 @@ pub unsafe extern "C" fn dsh_store_root(store: *const dsh_store) -> dsh_str {
     }
 }
 
-/// Gives log lines of the store, and of what is opened from it, to a callback; NULL removes the one before. `destructor` (or NULL) is called
-/// once with `user`, after the callback's last call: when it is replaced or removed, or when the store and everything opened from it are
-/// freed. If this call fails the destructor is not called.
+/// Gives log lines of the store, and of what is opened from it, to a callback; NULL removes the one before.
+/// `destructor` (or NULL) is called once with `user`, after the callback's last call: when it is replaced or
+/// removed, or when the store and everything opened from it are freed. If this call fails the destructor is
+/// not called.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn dsh_store_set_log_callback(
     store: *mut dsh_store,
@@ -225,8 +232,8 @@ fn problem_line(problem: &Problem) -> String {
     out.finish()
 }
 
-/// One session without its events, as a JSON object with `header`, `formatStatus`, `sizeBytes` and `revision`.
-/// Fails with `DSH_E_SESSION_NOT_FOUND`, and as a read open does if the session is damaged.
+/// One session without its events, as a JSON object with `header`, `formatStatus`, `sizeBytes` and
+/// `revision`. Fails with `DSH_E_SESSION_NOT_FOUND`, and as a read open does if the session is damaged.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn dsh_store_stat(
     store: *const dsh_store,
@@ -254,16 +261,19 @@ pub unsafe extern "C" fn dsh_store_stat(
     }
 }
 
-/// A bit of the `flags` of `dsh_store_list`: findings about a single session fail the listing or are passed over, as the
-/// reference implementation does it, instead of being named as problems.
+/// A bit of the `flags` of `dsh_store_list`: findings about a single session fail the listing or are passed
+/// over, as the reference implementation does it, instead of being named as problems.
 pub const DSH_LIST_STRICT: u32 = 1;
 
-/// A bit of the `flags` of `dsh_store_remove`: the session's folder is moved aside, to `<root>.trash/` beside the root.
+/// A bit of the `flags` of `dsh_store_remove`: the session's folder is moved aside, to `<root>.trash/` beside
+/// the root.
 pub const DSH_REMOVE_TRASH: u32 = 1;
 
-/// Every session, most recently created first, as lines of JSON: for each session what `dsh_store_stat` gives, then for each file or folder
-/// that is no usable session `{"problem":{"path","id"?,"code","message"}}`. One damaged session hides no other. `flags` is 0 or
-/// `DSH_LIST_STRICT`. The iterator is freed with `dsh_lines_free`. Fails with `DSH_E_IO` if the root cannot be read.
+/// Every session, most recently created first, as lines of JSON: for each session what `dsh_store_stat`
+/// gives, then for each file or folder that is no usable session
+/// `{"problem":{"path","id"?,"code","message"}}`. One damaged session hides no other. `flags` is 0 or
+/// `DSH_LIST_STRICT`. The iterator is freed with `dsh_lines_free`. Fails with `DSH_E_IO` if the root cannot
+/// be read.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn dsh_store_list(
     store: *const dsh_store,
@@ -293,10 +303,11 @@ pub unsafe extern "C" fn dsh_store_list(
     }
 }
 
-/// Takes a session away, with its older generations. `flags` is 0 to remove it for good, or `DSH_REMOVE_TRASH`. `path` may be NULL; otherwise it
-/// gets the folder that the session was moved to, empty where there is none, to be freed with `dsh_buffer_free`. A crash meanwhile leaves the
-/// session, or nothing that counts as one. Fails with `DSH_E_SESSION_NOT_FOUND`, `DSH_E_SESSION_ALREADY_OWNED`, `DSH_E_SESSION_CONFLICT`,
-/// `DSH_E_CANCELLED`, `DSH_E_IO`.
+/// Takes a session away, with its older generations. `flags` is 0 to remove it for good, or
+/// `DSH_REMOVE_TRASH`. `path` may be NULL; otherwise it gets the folder that the session was moved to, empty
+/// where there is none, to be freed with `dsh_buffer_free`. A crash meanwhile leaves the session, or nothing
+/// that counts as one. Fails with `DSH_E_SESSION_NOT_FOUND`, `DSH_E_SESSION_ALREADY_OWNED`,
+/// `DSH_E_SESSION_CONFLICT`, `DSH_E_CANCELLED`, `DSH_E_IO`.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn dsh_store_remove(
     store: *mut dsh_store,
@@ -324,8 +335,9 @@ pub unsafe extern "C" fn dsh_store_remove(
     }
 }
 
-/// Makes every log handle of the store durable, and goes on past failures. What a session has accepted and not written yet is written
-/// by its own `dsh_session_flush`. Several failures come as `DSH_E_SEVERAL`, with causes.
+/// Makes every log handle of the store durable, and goes on past failures. What a session has accepted and
+/// not written yet is written by its own `dsh_session_flush`. Several failures come as `DSH_E_SEVERAL`, with
+/// causes.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn dsh_store_flush(store: *mut dsh_store, err: *mut *mut dsh_error) -> dsh_status {
     // SAFETY: C1 (store), C3 (err).
@@ -337,7 +349,8 @@ pub unsafe extern "C" fn dsh_store_flush(store: *mut dsh_store, err: *mut *mut d
     }
 }
 
-/// Closes the store: later calls on it fail with `DSH_E_HANDLE_CLOSED`. What was opened from it stays open and works on. A second close does nothing.
+/// Closes the store: later calls on it fail with `DSH_E_HANDLE_CLOSED`. What was opened from it stays open
+/// and works on. A second close does nothing.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn dsh_store_close(store: *mut dsh_store, err: *mut *mut dsh_error) -> dsh_status {
     // SAFETY: C1 (store), C3 (err).

@@ -20,7 +20,10 @@ unsafe fn panics<K: Kind>(handle: *const K, err: *mut *mut dsh_error) -> dsh_sta
 
 /// Panics inside a call on a store.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn dsh_test_panic_store(handle: *const dsh_store, err: *mut *mut dsh_error) -> dsh_status {
+pub unsafe extern "C" fn dsh_test_panic_store(
+    handle: *const dsh_store,
+    err: *mut *mut dsh_error,
+) -> dsh_status {
     // SAFETY: C1, C3.
     unsafe { panics(handle, err) }
 }
@@ -54,7 +57,10 @@ pub unsafe extern "C" fn dsh_test_panic_events(
 
 /// Panics inside a call on an iterator of lines.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn dsh_test_panic_lines(handle: *const dsh_lines, err: *mut *mut dsh_error) -> dsh_status {
+pub unsafe extern "C" fn dsh_test_panic_lines(
+    handle: *const dsh_lines,
+    err: *mut *mut dsh_error,
+) -> dsh_status {
     // SAFETY: C1, C3.
     unsafe { panics(handle, err) }
 }

@@ -12,7 +12,8 @@ const BEGIN: &str = "<!-- codes: generated, DSH_UPDATE=1 rewrites -->\n";
 const END: &str = "<!-- end of codes -->";
 
 fn table() -> String {
-    let mut text = String::from("| Code | Number | What it means | What to do |\n| --- | --- | --- | --- |\n");
+    let mut text =
+        String::from("| Code | Number | What it means | What to do |\n| --- | --- | --- | --- |\n");
     for code in Code::ALL {
         let (name, number) = (code.name(), code.number());
         let _ = writeln!(text, "| `DSH_E_{name}` | -{number} | {} | {} |", code.meaning(), code.advice());

@@ -37,7 +37,8 @@ fn generated() -> String {
     let mut builder = cbindgen::Builder::new().with_config(config);
     // In the order in which a person reads them.
     for file in [
-        "version", "status", "buffer", "errors", "cancel", "callback", "lines", "store", "events", "session", "log", "query",
+        "version", "status", "buffer", "errors", "cancel", "callback", "lines", "store", "events", "session",
+        "log", "query",
     ] {
         builder = builder.with_src(folder.join(format!("src/{file}.rs")));
     }

@@ -43,7 +43,11 @@ fn programs_are_built_through_pkg_config() {
     let prefix = installed(folder.path());
     for (is_cpp, is_static) in [(false, false), (false, true), (true, false), (true, true)] {
         let mut config = Command::new("pkg-config");
-        config.env("PKG_CONFIG_PATH", prefix.join("lib/pkgconfig")).args(["--cflags", "--libs", "dsh-session"]);
+        config.env("PKG_CONFIG_PATH", prefix.join("lib/pkgconfig")).args([
+            "--cflags",
+            "--libs",
+            "dsh-session",
+        ]);
         if is_static {
             config.arg("--static");
         }
@@ -93,6 +97,9 @@ fn the_installed_files_are_those_that_programs_look_for() {
     ] {
         assert!(prefix.join(file).exists(), "{file}");
         let is_text = !file.contains("/libdsh");
-        assert!(!is_text || !fs::read_to_string(prefix.join(file)).unwrap().contains('@'), "{file} has an unfilled place");
+        assert!(
+            !is_text || !fs::read_to_string(prefix.join(file)).unwrap().contains('@'),
+            "{file} has an unfilled place"
+        );
     }
 }

@@ -22,7 +22,7 @@ fn the_node_example_runs() {
     let mut probe = Command::new("node");
     probe.current_dir(&example).args(["-e", "require('koffi')"]);
     if !probe.output().unwrap().status.success() {
-        println!("SKIPPED: koffi is not installed (npm install in examples/node)");
+        support::skipped("koffi is not installed (npm install in examples/node)");
         return;
     }
     let mut command = Command::new("node");
@@ -33,7 +33,7 @@ fn the_node_example_runs() {
 #[test]
 fn the_luajit_example_runs() {
     if !Command::new("luajit").arg("-v").output().is_ok_and(|output| output.status.success()) {
-        println!("SKIPPED: luajit is not installed");
+        support::skipped("luajit is not installed");
         return;
     }
     let mut command = Command::new("luajit");

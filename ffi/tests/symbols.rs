@@ -38,7 +38,9 @@ fn the_exported_symbols_are_the_listed_ones() {
     let (listed, exported) = (listed(), exported());
     let gone: Vec<_> = listed.keys().filter(|symbol| !exported.contains(*symbol)).collect();
     assert!(gone.is_empty(), "symbols were removed, which breaks programs: {gone:?}");
-    let mut text = String::from("# Each exported symbol and the version it came with. New ones are added by the tests with DSH_UPDATE=1.\n");
+    let mut text = String::from(
+        "# Each exported symbol and the version it came with. New ones are added by the tests with DSH_UPDATE=1.\n",
+    );
     for symbol in &exported {
         let version = listed.get(symbol).map_or(env!("CARGO_PKG_VERSION"), String::as_str);
         let _ = writeln!(text, "{symbol} {version}");
