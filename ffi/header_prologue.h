@@ -20,18 +20,23 @@
  *
  * Rules for all functions:
  *
- * - Results. A function that can fail returns a dsh_status: DSH_OK (0), a positive number that informs (DSH_DONE), or a negative
- *   DSH_E_... code. Results are written only with DSH_OK, and what was in their place is not looked at. With a failure, *err gets an
- *   error object that the caller frees; err may be NULL. It is not touched otherwise, so set it to NULL before.
- * - Handles. A handle is used until it is freed. `_close` ends its work, may fail, and may come from any thread while others are inside:
- *   their next calls get DSH_E_HANDLE_CLOSED. `_free` gives back the memory, closes first if need be, never fails, accepts NULL, and is the last
- *   call on that handle: no other call may be inside. A store may be freed before what was opened from it.
- * - Threads. A store, a session and a log may be used by many threads at once; iterators, buffers, errors and events by one at a time, any
- *   one. A cancel token may be fired from any thread and from a signal handler. `const` means: changes nothing.
- * - Text in is a pointer and a length: UTF-8, no NUL needed, borrowed for the call. NULL goes with length 0. Text out is lent (dsh_str; how
- *   long it lives is said at its function) or given (dsh_buffer, freed with dsh_buffer_free).
+ * - Results. A function that can fail returns a dsh_status: DSH_OK (0), a positive number that informs (DSH_DONE),
+ *   or a negative DSH_E_... code. Results are written only with DSH_OK, and what was in their place is not looked
+ *   at. With a failure, *err gets an error object that the caller frees; err may be NULL. It is not touched
+ *   otherwise, so set it to NULL before.
+ * - Handles. A handle is used until it is freed. `_close` ends its work, may fail, and may come from any thread
+ *   while others are inside: their next calls get DSH_E_HANDLE_CLOSED. `_free` gives back the memory, closes first
+ *   if need be, never fails, accepts NULL, and is the last call on that handle: no other call may be inside. A
+ *   store may be freed before what was opened from it.
+ * - Threads. A store, a session and a log may be used by many threads at once; iterators, buffers, errors and
+ *   events by one at a time, any one. A cancel token may be fired from any thread and from a signal handler.
+ *   `const` means: changes nothing.
+ * - Text in is a pointer and a length: UTF-8, no NUL needed, borrowed for the call. NULL goes with length 0. Text
+ *   out is lent (dsh_str; how long it lives is said at its function) or given (dsh_buffer, freed with
+ *   dsh_buffer_free).
  * - Structs that may grow begin with struct_size; initialise them with their DSH_..._INIT.
  * - Callbacks may call the library unless it is said otherwise, and must not unwind, throw or longjmp out.
  * - Processes. A handle used in a forked child fails with DSH_E_FORKED_PROCESS; it may be freed there.
- * - If the library itself breaks down in a call, that call returns DSH_E_PANIC, and so does every later one on the handle but `_free`.
+ * - If the library itself breaks down in a call, that call returns DSH_E_PANIC, and so does every later one on the
+ *   handle but `_free`.
  */

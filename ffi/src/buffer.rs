@@ -6,8 +6,8 @@ use std::ffi::{c_char, c_void};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::ptr;
 
-/// Text lent by the library: UTF-8 unless it is a path, and not ended by a NUL unless its giver says so. How long it
-/// lives is said where it is given. Absent text is `{NULL, 0}`. Never grows another member.
+/// Text lent by the library: UTF-8 unless it is a path, and not ended by a NUL unless its giver says so. How
+/// long it lives is said where it is given. Absent text is `{NULL, 0}`. Never grows another member.
 #[repr(C)]
 #[derive(Clone, Copy, Debug)]
 pub struct dsh_str {
@@ -29,9 +29,9 @@ impl dsh_str {
     }
 }
 
-/// Text given by the library: the caller frees it with `dsh_buffer_free`. `data` is followed by a NUL that `len`
-/// does not count. Begin with `DSH_BUFFER_INIT`; a call that fills a buffer does not look at what it held, so free it before it is
-/// filled again. Never grows another member.
+/// Text given by the library: the caller frees it with `dsh_buffer_free`. `data` is followed by a NUL that
+/// `len` does not count. Begin with `DSH_BUFFER_INIT`; a call that fills a buffer does not look at what it
+/// held, so free it before it is filled again. Never grows another member.
 #[repr(C)]
 #[derive(Debug)]
 pub struct dsh_buffer {
@@ -59,6 +59,13 @@ impl Out<dsh_buffer> {
     /// Gives a text away.
     pub(crate) fn give(self, text: String) {
         self.set(dsh_buffer::give(text));
+    }
+
+    /// Gives a text away, or an empty buffer. Nothing is made where nobody wants it: it would never be freed.
+    pub(crate) fn give_optional(self, text: Option<String>) {
+        if self.is_wanted() {
+            self.set(text.map_or(dsh_buffer::EMPTY, dsh_buffer::give));
+        }
     }
 }
 

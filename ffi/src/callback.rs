@@ -1,7 +1,8 @@
 //! The log callback: what the library has to say that no call returns.
 //!
-//! Nothing is printed anywhere on its own. Without a callback these lines are dropped: damage found by an open can still be read
-//! as a notice, and what is lost when a handle is freed unclosed is lost silently, as everywhere where nobody asks.
+//! Nothing is printed anywhere on its own. Without a callback these lines are dropped: damage found by an
+//! open can still be read as a notice, and what is lost when a handle is freed unclosed is lost silently, as
+//! everywhere where nobody asks.
 
 use crate::buffer::dsh_str;
 use dsh_session_core::persistence::Notice;
@@ -18,8 +19,9 @@ pub enum dsh_log_level {
     DSH_LOG_WARNING = 2,
 }
 
-/// A line for the host's log. `level` is a `dsh_log_level`. `text` is one line of UTF-8, lent until the callback returns. Runs on the thread that caused it, with
-/// no lock of the library held; it may call the library, and must not unwind or jump out.
+/// A line for the host's log. `level` is a `dsh_log_level`. `text` is one line of UTF-8, lent until the
+/// callback returns. Runs on the thread that caused it, with no lock of the library held; it may call the
+/// library, and must not unwind or jump out.
 pub type dsh_log_callback = Option<unsafe extern "C" fn(level: i32, text: dsh_str, user: *mut c_void)>;
 
 /// Gives back the `user` of a callback; called once, after the callback's last call.
@@ -63,7 +65,8 @@ impl Drop for Callback {
 }
 
 impl LogSink {
-    /// Sets, replaces or (with `None`) removes the callback. The old one's destructor runs once no line is being given to it.
+    /// Sets, replaces or (with `None`) removes the callback. The old one's destructor runs once no line is
+    /// being given to it.
     pub(crate) fn set(&self, callback: Option<Callback>) {
         let old = std::mem::replace(
             &mut *self.callback.lock().unwrap_or_else(PoisonError::into_inner),

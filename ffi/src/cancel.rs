@@ -7,9 +7,10 @@ use crate::output::Out;
 use crate::status::{DSH_OK, dsh_status};
 use dsh_session_core::{CancelToken, Result};
 
-/// Stops the calls it is given to, once and for good. May be fired from any thread and from a signal handler. A call that takes one
-/// accepts NULL for none; it looks at the token before its work and between pieces of long work. A cancelled call that changes
-/// something has done it all (`DSH_OK`) or nothing (`DSH_E_CANCELLED`). May be freed once no call that it was given to is running.
+/// Stops the calls it is given to, once and for good. May be fired from any thread and from a signal handler.
+/// A call that takes one accepts NULL for none; it looks at the token before its work and between pieces of
+/// long work. A cancelled call that changes something has done it all (`DSH_OK`) or nothing
+/// (`DSH_E_CANCELLED`). May be freed once no call that it was given to is running.
 pub struct dsh_cancel {
     _opaque: [u8; 0],
 }

@@ -8,9 +8,10 @@ use dsh_session_core::json::ObjectText;
 use dsh_session_core::{Error, error::At};
 use std::path::Path;
 
-/// Why a call failed. A call that takes `dsh_error **err` sets `*err` when it fails and `err` is not NULL; the caller frees it
-/// with `dsh_error_free`. It holds nothing but its own facts, so it may outlive everything else. Used by one thread at a time.
-/// Text got from it lives as long as it does and is followed by a NUL that `len` does not count.
+/// Why a call failed. A call that takes `dsh_error **err` sets `*err` when it fails and `err` is not NULL;
+/// the caller frees it with `dsh_error_free`. It holds nothing but its own facts, so it may outlive
+/// everything else. Used by one thread at a time. Text got from it lives as long as it does and is followed
+/// by a NUL that `len` does not count.
 pub struct dsh_error {
     _opaque: [u8; 0],
 }
@@ -79,11 +80,7 @@ impl ErrorValue {
             limit: error.limit().map(Text::new),
             owner: error.owner().map(Text::new),
             json_path: error.json_path().map(Text::new),
-            causes: error
-                .causes()
-                .iter()
-                .map(|cause| Handle::lent::<dsh_error>(ErrorValue::new(cause.duplicate())))
-                .collect(),
+            causes: error.causes().iter().map(|cause| lent_error(cause.duplicate())).collect(),
             error,
         }
     }
@@ -92,6 +89,11 @@ impl ErrorValue {
 /// An error object, owned by the caller.
 pub(crate) fn give_error(error: Error) -> *mut dsh_error {
     give::<dsh_error>(ErrorValue::new(error))
+}
+
+/// An error inside another handle.
+pub(crate) fn lent_error(error: Error) -> Handle<ErrorValue> {
+    Handle::lent::<dsh_error>(ErrorValue::new(error))
 }
 
 /// The error as a JSON object, in the words of the command line, with every fact that is known.
@@ -226,7 +228,8 @@ pub unsafe extern "C" fn dsh_error_version(error: *const dsh_error) -> dsh_str {
     unsafe { look(error, dsh_str::ABSENT, |value| lend(value.version.as_ref())) }
 }
 
-/// The part of the log that a finding is about: `header`, `first-frame`, `row`, `seed-marker`, `relationship` or `identity`.
+/// The part of the log that a finding is about: `header`, `first-frame`, `row`, `seed-marker`, `relationship`
+/// or `identity`.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn dsh_error_at(error: *const dsh_error) -> dsh_str {
     // SAFETY: C1.
@@ -336,8 +339,8 @@ pub unsafe extern "C" fn dsh_error_cause_count(error: *const dsh_error) -> usize
     unsafe { look(error, 0, |value| value.causes.len()) }
 }
 
-/// One of the `dsh_error_cause_count` causes, from 0; NULL past the last. Lent: it lives as long as `error`, and is not
-/// to be freed.
+/// One of the `dsh_error_cause_count` causes, from 0; NULL past the last. Lent: it lives as long as `error`,
+/// and is not to be freed.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn dsh_error_cause(error: *const dsh_error, index: usize) -> *const dsh_error {
     let none = std::ptr::null();
@@ -349,9 +352,9 @@ pub unsafe extern "C" fn dsh_error_cause(error: *const dsh_error, index: usize) 
     }
 }
 
-/// The error as a JSON object with every fact that is known: `code`, `message`, and of `path`, `id`, `type`, `version`,
-/// `at`, `rule`, `limit`, `owner`, `jsonPath`, `seq`, `line`, `frame`, `offset`, `expected`, `got`, `index`, `salvageable`, `os`,
-/// `paths` and `causes` those that apply. Fails only for NULL arguments.
+/// The error as a JSON object with every fact that is known: `code`, `message`, and of `path`, `id`, `type`,
+/// `version`, `at`, `rule`, `limit`, `owner`, `jsonPath`, `seq`, `line`, `frame`, `offset`, `expected`,
+/// `got`, `index`, `salvageable`, `os`, `paths` and `causes` those that apply. Fails only for NULL arguments.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn dsh_error_json(
     error: *const dsh_error,

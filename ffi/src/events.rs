@@ -1,24 +1,29 @@
 //! Events as C sees them: views of the row text plus the numbers of the envelope, one by one or in batches.
 //!
-//! A view points into the text buffer that the core's event shares with its neighbours; nothing is copied. What keeps that buffer
-//! alive is the view's `owner`: an event inside the iterator, replaced by its next call, or a kept one.
+//! A view points into the text buffer that the core's event shares with its neighbours; nothing is copied.
+//! What keeps that buffer alive is the view's `owner`: an event inside the iterator, replaced by its next
+//! call, or a kept one.
 
 use crate::buffer::{buffer_out, dsh_buffer, dsh_str};
-use crate::errors::dsh_error;
+use crate::errors::{ErrorValue, dsh_error, lent_error};
 use crate::guard;
 use crate::handle::{Handle, Kind, give};
 use crate::input::{Sized1, invalid};
+use crate::lines::{LinesValue, dsh_lines};
 use crate::output::{Out, OutStruct};
 use crate::status::{DSH_DONE, DSH_OK, dsh_status};
 use dsh_session_core::persistence::Events;
+use dsh_session_core::query::Salvage;
 use dsh_session_core::{Error, Event, Result};
 use std::ptr;
 use std::sync::Mutex;
 
-/// A bit of `dsh_event.flags`: a reader that does not know the type may keep the event without understanding it.
+/// A bit of `dsh_event.flags`: a reader that does not know the type may keep the event without understanding
+/// it.
 pub const DSH_EVENT_IGNORABLE: u32 = 1;
 
-/// Text after which a batch ends even if there is room for more events: what an iterator holds stays small, however large the rows.
+/// Text after which a batch ends even if there is room for more events: what an iterator holds stays small,
+/// however large the rows.
 pub const BATCH_BYTES_MAX: usize = 1 << 20;
 
 /// What keeps the texts of an event alive: part of an iterator, or a kept event.
@@ -32,8 +37,8 @@ impl Kind for dsh_event_owner {
     const WORD: &'static str = "event";
 }
 
-/// One event. Begin with `DSH_EVENT_INIT`. The texts are lent: until the next call on the iterator that gave the event, or until
-/// `dsh_event_release` for a kept one. They are not ended by a NUL.
+/// One event. Begin with `DSH_EVENT_INIT`. The texts are lent: until the next call on the iterator that gave
+/// the event, or until `dsh_event_release` for a kept one. They are not ended by a NUL.
 #[repr(C)]
 #[derive(Clone, Copy, Debug)]
 pub struct dsh_event {
@@ -55,7 +60,8 @@ pub struct dsh_event {
     pub data: dsh_str,
     /// `surfaceOp` as stored: JSON text; absent where the row has none.
     pub surface_op: dsh_str,
-    /// `sourceEventSeqs` as stored, runs as pairs: JSON text; absent where the row has none. `dsh_event_logical_row` expands them.
+    /// `sourceEventSeqs` as stored, runs as pairs: JSON text; absent where the row has none.
+    /// `dsh_event_logical_row` expands them.
     pub source_event_seqs: dsh_str,
     /// The library's own: what keeps the texts alive.
     pub owner: *const dsh_event_owner,
@@ -85,7 +91,8 @@ impl dsh_event {
     }
 }
 
-/// A walk over events, in bounded memory. Used by one thread at a time, any one. Keeps alive what it walks over.
+/// A walk over events, in bounded memory. Used by one thread at a time, any one. Keeps alive what it walks
+/// over.
 pub struct dsh_events {
     _opaque: [u8; 0],
 }
@@ -102,15 +109,32 @@ pub(crate) struct EventsValue(Mutex<Walk>);
 
 #[derive(Debug)]
 struct Walk {
-    events: Events,
+    source: Source,
     lent: Vec<Handle<Event>>,
     /// What ended a batch that had events before it: told by the next call.
     failure: Option<Error>,
+    /// What stopped a salvage, once it was asked for; at an address that does not move.
+    damage: Option<Box<Handle<ErrorValue>>>,
+}
+
+/// Where the events come from.
+#[derive(Debug)]
+enum Source {
+    Events(Events),
+    Salvage(Box<Salvage>),
 }
 
 impl EventsValue {
     pub(crate) fn new(events: Events) -> EventsValue {
-        EventsValue(Mutex::new(Walk { events, lent: Vec::new(), failure: None }))
+        EventsValue::of(Source::Events(events))
+    }
+
+    pub(crate) fn salvage(salvage: Salvage) -> EventsValue {
+        EventsValue::of(Source::Salvage(Box::new(salvage)))
+    }
+
+    fn of(source: Source) -> EventsValue {
+        EventsValue(Mutex::new(Walk { source, lent: Vec::new(), failure: None, damage: None }))
     }
 }
 
@@ -123,7 +147,10 @@ impl Walk {
     fn next(&mut self) -> Result<Option<Event>> {
         match self.failure.take() {
             Some(failure) => Err(failure),
-            None => self.events.next().transpose(),
+            None => match &mut self.source {
+                Source::Events(events) => events.next().transpose(),
+                Source::Salvage(salvage) => salvage.next().transpose(),
+            },
         }
     }
 
@@ -149,9 +176,9 @@ impl Walk {
     }
 }
 
-/// The next event; `DSH_DONE` at the end. The texts of the event given before are gone. Fails with what the reading finds
-/// (`DSH_E_SESSION_CORRUPT`, `DSH_E_SOURCE_CHANGED`, `DSH_E_LIMIT_EXCEEDED`, `DSH_E_CANCELLED`, `DSH_E_IO`); after that there is
-/// nothing more. `DSH_E_INVALID_ARGUMENT` if another thread is inside.
+/// The next event; `DSH_DONE` at the end. The texts of the event given before are gone. Fails with what the
+/// reading finds (`DSH_E_SESSION_CORRUPT`, `DSH_E_SOURCE_CHANGED`, `DSH_E_LIMIT_EXCEEDED`, `DSH_E_CANCELLED`,
+/// `DSH_E_IO`); after that there is nothing more. `DSH_E_INVALID_ARGUMENT` if another thread is inside.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn dsh_events_next(
     events: *mut dsh_events,
@@ -172,9 +199,10 @@ pub unsafe extern "C" fn dsh_events_next(
     }
 }
 
-/// Several events at once: up to `capacity` of them into the array, `*count` says how many. The first element's `struct_size` counts
-/// for all of them, and is the distance between them. A batch ends early after 1 MiB of row text, and before a failure, which the next call
-/// reports. `DSH_DONE` when there was none left. Otherwise as `dsh_events_next`: all texts live until the next call.
+/// Several events at once: up to `capacity` of them into the array, `*count` says how many. The first
+/// element's `struct_size` counts for all of them, and is the distance between them. A batch ends early after
+/// 1 MiB of row text, and before a failure, which the next call reports. `DSH_DONE` when there was none left.
+/// Otherwise as `dsh_events_next`: all texts live until the next call.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn dsh_events_next_batch(
     events: *mut dsh_events,
@@ -210,6 +238,52 @@ pub unsafe extern "C" fn dsh_events_next_batch(
     }
 }
 
+/// What stopped a salvage, once its iterator has said `DSH_DONE`: NULL where the log is whole, and for an
+/// iterator that is no salvage. Lent: it lives as long as the iterator, and is not to be freed.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn dsh_events_damage(
+    events: *mut dsh_events,
+    damage: *mut *const dsh_error,
+    err: *mut *mut dsh_error,
+) -> dsh_status {
+    // SAFETY: C1 (events), C3 (damage, err).
+    unsafe {
+        guard::call(events, err, |value| {
+            let out = Out::new(damage, "the damage")?;
+            let mut walk = value.0.try_lock().map_err(|_| busy(dsh_events::WORD))?;
+            if let (Source::Salvage(salvage), None) = (&walk.source, &walk.damage) {
+                walk.damage = salvage.damage().map(|error| Box::new(lent_error(error.duplicate())));
+            }
+            out.set(walk.damage.as_deref().map_or(ptr::null(), |handle| ptr::from_ref(handle).cast()));
+            Ok(DSH_OK)
+        })
+    }
+}
+
+/// What is readable after the damage that stopped a salvage, once its iterator has said `DSH_DONE`, as the
+/// lines of `dsh_query_rows`; none where the log is whole. The iterator of lines is freed with
+/// `dsh_lines_free`. Fails with `DSH_E_INVALID_ARGUMENT` if `events` is no salvage.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn dsh_events_after_damage(
+    events: *mut dsh_events,
+    lines: *mut *mut dsh_lines,
+    err: *mut *mut dsh_error,
+) -> dsh_status {
+    // SAFETY: C1 (events), C3 (lines, err).
+    unsafe {
+        guard::call(events, err, |value| {
+            let out = Out::new(lines, "the iterator of lines")?;
+            let walk = value.0.try_lock().map_err(|_| busy(dsh_events::WORD))?;
+            let Source::Salvage(salvage) = &walk.source else {
+                return Err(invalid("the iterator is no salvage"));
+            };
+            let mut rows = salvage.after_damage()?;
+            out.set(give(LinesValue::new(move || Ok(rows.next().transpose()?.map(|row| row.to_json())))));
+            Ok(DSH_OK)
+        })
+    }
+}
+
 /// Frees the iterator and with it the texts of the events it gave last. NULL is fine.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn dsh_events_free(events: *mut dsh_events) {
@@ -217,8 +291,9 @@ pub unsafe extern "C" fn dsh_events_free(events: *mut dsh_events) {
     unsafe { guard::free(events, |_| {}) }
 }
 
-/// Keeps an event beyond the next call on its iterator: `*kept` gets the same facts, with texts that live until `dsh_event_release`.
-/// Nothing is copied; the buffer that the row shares with its neighbours (about 1 MiB) stays as long as one of them is kept.
+/// Keeps an event beyond the next call on its iterator: `*kept` gets the same facts, with texts that live
+/// until `dsh_event_release`. Nothing is copied; the buffer that the row shares with its neighbours (about 1
+/// MiB) stays as long as one of them is kept.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn dsh_event_retain(
     event: *const dsh_event,
@@ -237,7 +312,8 @@ pub unsafe extern "C" fn dsh_event_retain(
     }
 }
 
-/// Gives back a kept event and sets everything in it but `struct_size` to zero. NULL, an empty event and one that was not kept are fine.
+/// Gives back a kept event and sets everything in it but `struct_size` to zero. NULL, an empty event and one
+/// that was not kept are fine.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn dsh_event_release(event: *mut dsh_event) {
     if event.is_null() {
@@ -253,7 +329,8 @@ pub unsafe extern "C" fn dsh_event_release(event: *mut dsh_event) {
     }
 }
 
-/// The row with the pairs of `sourceEventSeqs` expanded to numbers: what other programs take. The stored row where there are none.
+/// The row with the pairs of `sourceEventSeqs` expanded to numbers: what other programs take. The stored row
+/// where there are none.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn dsh_event_logical_row(
     event: *const dsh_event,

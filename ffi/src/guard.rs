@@ -1,4 +1,5 @@
-//! The one way in: checks the handle, catches panics, turns an error into a status and an object (`design.md` 7.8).
+//! The one way in: checks the handle, catches panics, turns an error into a status and an object (`design.md`
+//! 7.8).
 
 use crate::errors::{dsh_error, give_error};
 use crate::handle::{self, Kind};
@@ -65,10 +66,10 @@ pub(crate) unsafe fn look<K: Kind, T>(
     catch_unwind(AssertUnwindSafe(|| body(&handle.value))).unwrap_or(otherwise)
 }
 
-/// Gives back a handle: `body` ends its work, unless a forked child frees what its parent opened. Never fails, NULL is fine.
+/// Gives back a handle: `body` ends its work, unless a forked child frees what its parent opened. Never
+/// fails, NULL is fine.
 ///
-/// # Safety
-/// C1, and this is the last call on the handle.
+/// # Safety C1, and this is the last call on the handle.
 pub(crate) unsafe fn free<K: Kind>(pointer: *mut K, body: impl FnOnce(&K::Value)) {
     // SAFETY: C1, last call.
     let Some(handle) = (unsafe { handle::take(pointer) }) else { return };

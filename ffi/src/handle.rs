@@ -1,4 +1,5 @@
-//! The memory behind an opaque pointer: a magic number that tells the kinds apart, who opened it, whether a panic spoiled it.
+//! The memory behind an opaque pointer: a magic number that tells the kinds apart, who opened it, whether a
+//! panic spoiled it.
 
 use dsh_session_core::{Code, Error, Result};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -16,7 +17,8 @@ pub(crate) trait Kind {
     const WORD: &'static str;
 }
 
-/// What an opaque pointer points to. The magic number comes first in every kind, so that a wrong kind can be told.
+/// What an opaque pointer points to. The magic number comes first in every kind, so that a wrong kind can be
+/// told.
 #[repr(C)]
 #[derive(Debug)]
 pub(crate) struct Handle<V> {
@@ -57,7 +59,8 @@ impl<V> Handle<V> {
         self.is_poisoned.store(true, Ordering::Release);
     }
 
-    /// The checks that come before every call; none of them waits for a lock, so a forked child may make them.
+    /// The checks that come before every call; none of them waits for a lock, so a forked child may make
+    /// them.
     pub(crate) fn check_usable<K: Kind<Value = V>>(&self) -> Result<()> {
         if self.is_poisoned.load(Ordering::Acquire) {
             let message = format!("this {} is unusable since a call on it stopped in the middle", K::WORD);
@@ -103,10 +106,10 @@ pub(crate) unsafe fn borrow<'a, K: Kind>(pointer: *const K) -> Result<&'a Handle
     }
 }
 
-/// Takes a handle back; `None` where [`borrow`] would fail and for a lent one. Of two threads that free the same handle one gets it.
+/// Takes a handle back; `None` where [`borrow`] would fail and for a lent one. Of two threads that free the
+/// same handle one gets it.
 ///
-/// # Safety
-/// C1, and this is the last call on the handle.
+/// # Safety C1, and this is the last call on the handle.
 pub(crate) unsafe fn take<K: Kind>(pointer: *mut K) -> Option<Box<Handle<K::Value>>> {
     // SAFETY: C1.
     let handle = unsafe { borrow(pointer.cast_const()) }.ok()?;

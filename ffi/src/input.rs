@@ -8,13 +8,12 @@ pub(crate) fn invalid(message: impl Into<String>) -> Error {
     Error::new(Code::InvalidArgument, message)
 }
 
-/// Bytes; NULL with length 0 is no bytes. Not checked as text: for JSON, whose ill-formed parts the core replaces.
+/// Bytes; NULL with length 0 is no bytes. Not checked as text: for JSON, whose ill-formed parts the core
+/// replaces.
 ///
-/// # Errors
-/// `INVALID_ARGUMENT` for NULL with a length, and for a length that no memory has.
+/// # Errors `INVALID_ARGUMENT` for NULL with a length, and for a length that no memory has.
 ///
-/// # Safety
-/// C2.
+/// # Safety C2.
 pub(crate) unsafe fn bytes<'a>(pointer: *const c_char, length: usize, what: &str) -> Result<&'a [u8]> {
     if length == 0 {
         return Ok(&[]);

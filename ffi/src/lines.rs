@@ -42,8 +42,8 @@ impl Kind for dsh_lines {
     const WORD: &'static str = "iterator of lines";
 }
 
-/// The next line: a JSON object without a newline, lent until the next call on the iterator and followed by a NUL. `DSH_DONE` at the
-/// end. Fails with `DSH_E_INVALID_ARGUMENT` if another thread is inside.
+/// The next line: a JSON object without a newline, lent until the next call on the iterator and followed by a
+/// NUL. `DSH_DONE` at the end. Fails with `DSH_E_INVALID_ARGUMENT` if another thread is inside.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn dsh_lines_next(
     lines: *mut dsh_lines,

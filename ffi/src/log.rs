@@ -53,9 +53,10 @@ pub enum dsh_access {
     DSH_WRITE = 1,
 }
 
-/// Opens a stored log. `access` is a `dsh_access`: to write, the whole log is read and checked; to read, its header.
-/// Fails with `DSH_E_SESSION_NOT_FOUND`, `DSH_E_SESSION_ALREADY_OWNED`, `DSH_E_SESSION_CORRUPT`, `DSH_E_FORMAT_UNSUPPORTED`,
-/// `DSH_E_SESSION_CONFLICT`, `DSH_E_LIMIT_EXCEEDED`, `DSH_E_CANCELLED`, `DSH_E_IO`.
+/// Opens a stored log. `access` is a `dsh_access`: to write, the whole log is read and checked; to read, its
+/// header. Fails with `DSH_E_SESSION_NOT_FOUND`, `DSH_E_SESSION_ALREADY_OWNED`, `DSH_E_SESSION_CORRUPT`,
+/// `DSH_E_FORMAT_UNSUPPORTED`, `DSH_E_SESSION_CONFLICT`, `DSH_E_LIMIT_EXCEEDED`, `DSH_E_CANCELLED`,
+/// `DSH_E_IO`.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn dsh_log_open(
     store: *mut dsh_store,
@@ -83,9 +84,9 @@ pub unsafe extern "C" fn dsh_log_open(
     }
 }
 
-/// A new log, open for whole rows (importers). `header` is as in `dsh_session_create`, but `id` and `createdAt` must be given. With
-/// `inherited_event_count` >= 0 the log begins with that many events of another session, and the header says `"isSeeded":true`; -1 otherwise.
-/// Fails as `dsh_session_create`.
+/// A new log, open for whole rows (importers). `header` is as in `dsh_session_create`, but `id` and
+/// `createdAt` must be given. With `inherited_event_count` >= 0 the log begins with that many events of
+/// another session, and the header says `"isSeeded":true`; -1 otherwise. Fails as `dsh_session_create`.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn dsh_log_create(
     store: *mut dsh_store,
@@ -138,10 +139,11 @@ pub unsafe extern "C" fn dsh_log_header(
     }
 }
 
-/// Adds whole rows, one JSON object a line with `seq` and `time`, as one batch: all of them or none, one frame, on the disk on return. The first
-/// row's seq must be the next one. `*count` (`count` may be NULL) tells how many rows there were. Fails with `DSH_E_INVALID_ARGUMENT`
-/// (`dsh_error_index` is the line, from 0, empty ones not counted), `DSH_E_SESSION_READ_ONLY`, `DSH_E_FORMAT_UNSUPPORTED` (an unknown required
-/// type), and as `dsh_session_flush`.
+/// Adds whole rows, one JSON object a line with `seq` and `time`, as one batch: all of them or none, one
+/// frame, on the disk on return. The first row's seq must be the next one. `*count` (`count` may be NULL)
+/// tells how many rows there were. Fails with `DSH_E_INVALID_ARGUMENT` (`dsh_error_index` is the line, from
+/// 0, empty ones not counted), `DSH_E_SESSION_READ_ONLY`, `DSH_E_EVENT_REFUSED` (an unknown required type),
+/// and as `dsh_session_flush`.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn dsh_log_append_rows(
     log: *mut dsh_log,
@@ -164,8 +166,8 @@ pub unsafe extern "C" fn dsh_log_append_rows(
     }
 }
 
-/// The events of a range: `count` of them (`DSH_ALL`: all) from position `from` on, read while walking, in bounded memory.
-/// The token also stops the walk. The iterator is freed with `dsh_events_free`.
+/// The events of a range: `count` of them (`DSH_ALL`: all) from position `from` on, read while walking, in
+/// bounded memory. The token also stops the walk. The iterator is freed with `dsh_events_free`.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn dsh_log_events(
     log: *const dsh_log,
@@ -255,8 +257,9 @@ unsafe fn count_of(
     }
 }
 
-/// Reads and checks everything, keeps nothing, and tells what the log is like, as a JSON object: `events`, `inheritedEventCount`, `fileBytes`,
-/// `frames` (0 for a log of plain lines), and for a torn tail `keepBytes` and `cutBytes`. Fails at the first damage.
+/// Reads and checks everything, keeps nothing, and tells what the log is like, as a JSON object: `events`,
+/// `inheritedEventCount`, `fileBytes`, `frames` (0 for a log of plain lines), and for a torn tail `keepBytes`
+/// and `cutBytes`. Fails at the first damage.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn dsh_log_check(
     log: *const dsh_log,
@@ -285,8 +288,8 @@ pub unsafe extern "C" fn dsh_log_check(
     }
 }
 
-/// The durability barrier: on return the session exists for other processes, with everything appended. Fails as `dsh_session_flush`, and with
-/// `DSH_E_SESSION_READ_ONLY`.
+/// The durability barrier: on return the session exists for other processes, with everything appended. Fails
+/// as `dsh_session_flush`, and with `DSH_E_SESSION_READ_ONLY`.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn dsh_log_flush(
     log: *mut dsh_log,
@@ -318,8 +321,8 @@ pub unsafe extern "C" fn dsh_log_notices(
     }
 }
 
-/// Ends the work and gives up ownership; may come from any thread, while others are inside. Later calls fail with `DSH_E_HANDLE_CLOSED`; a second
-/// close does nothing.
+/// Ends the work and gives up ownership; may come from any thread, while others are inside. Later calls fail
+/// with `DSH_E_HANDLE_CLOSED`; a second close does nothing.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn dsh_log_close(log: *mut dsh_log, err: *mut *mut dsh_error) -> dsh_status {
     // SAFETY: C1 (log), C3 (err).
@@ -331,8 +334,8 @@ pub unsafe extern "C" fn dsh_log_close(log: *mut dsh_log, err: *mut *mut dsh_err
     }
 }
 
-/// Frees a log handle, closing it if need be; what that loses is only told to the log callback. NULL is fine. Iterators opened from it
-/// may still be freed, not used.
+/// Frees a log handle, closing it if need be; what that loses is only told to the log callback. NULL is fine.
+/// Iterators opened from it work on.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn dsh_log_free(log: *mut dsh_log) {
     // SAFETY: C1, last call.

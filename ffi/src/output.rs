@@ -1,4 +1,5 @@
-//! What goes out: results are looked at before the work, so that nothing is done that cannot be told, and written after it.
+//! What goes out: results are looked at before the work, so that nothing is done that cannot be told, and
+//! written after it.
 
 use crate::input::{self, Sized1, invalid};
 use dsh_session_core::Result;
@@ -39,9 +40,14 @@ impl<T> Out<T> {
         Ok(Out { pointer })
     }
 
+    /// Whether there is a place at all.
+    pub(crate) fn is_wanted(&self) -> bool {
+        !self.pointer.is_null()
+    }
+
     /// Writes the result.
     pub(crate) fn set(self, value: T) {
-        if !self.pointer.is_null() {
+        if self.is_wanted() {
             // SAFETY: C3 was promised to `new`: not NULL, so writable; the old value is nothing that Rust would drop.
             unsafe { self.pointer.write(value) };
         }
@@ -76,7 +82,8 @@ impl<T: Sized1> OutStruct<T> {
         self.size
     }
 
-    /// Writes the result; what the caller's struct has beyond it becomes zero. `value` must carry the `struct_size` to keep.
+    /// Writes the result; what the caller's struct has beyond it becomes zero. `value` must carry the
+    /// `struct_size` to keep.
     pub(crate) fn set(self, value: T) {
         // SAFETY: C4 was promised to `new`, and `size >= SIZE_MIN == size_of::<T>()`.
         unsafe {

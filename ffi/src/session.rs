@@ -16,8 +16,9 @@ use dsh_session_core::{Error, EventDraft, EventRange, NewSession, Result, Sessio
 use std::ffi::c_char;
 use std::sync::Arc;
 
-/// A session open for appending: at most one such handle exists for a session, in all processes. Used by many threads at once.
-/// Close it with `dsh_session_close` to learn whether everything became durable, then free it with `dsh_session_free`.
+/// A session open for appending: at most one such handle exists for a session, in all processes. Used by many
+/// threads at once. Close it with `dsh_session_close` to learn whether everything became durable, then free
+/// it with `dsh_session_free`.
 pub struct dsh_session {
     _opaque: [u8; 0],
 }
@@ -157,10 +158,11 @@ pub(crate) fn convert_lines<T>(text: &[u8], convert: impl Fn(&[u8]) -> Result<T>
         .collect()
 }
 
-/// A new session. `header` is a JSON object with any of `id`, `createdAt`, `cwd`, `parentSession`, `origin`, `delegationDepth`,
-/// `agentPreset`; no text (length 0) means `{}`. Without `id` one is minted: see `dsh_session_id`. The session is on the disk with its first
-/// written batch, or with `dsh_session_flush`. Fails with `DSH_E_INVALID_ARGUMENT`, `DSH_E_SESSION_ALREADY_EXISTS`,
-/// `DSH_E_SESSION_CONFLICT` (the root uses the other encoding), `DSH_E_IO`.
+/// A new session. `header` is a JSON object with any of `id`, `createdAt`, `cwd`, `parentSession`, `origin`,
+/// `delegationDepth`, `agentPreset`; no text (length 0) means `{}`. Without `id` one is minted: see
+/// `dsh_session_id`. The session is on the disk with its first written batch, or with `dsh_session_flush`.
+/// Fails with `DSH_E_INVALID_ARGUMENT`, `DSH_E_SESSION_ALREADY_EXISTS`, `DSH_E_SESSION_CONFLICT` (the root
+/// uses the other encoding), `DSH_E_IO`.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn dsh_session_create(
     store: *mut dsh_store,
@@ -194,9 +196,11 @@ pub(crate) unsafe fn new_session(header: *const c_char, header_len: usize) -> Re
     if header.is_empty() { Ok(NewSession::new()) } else { NewSession::from_json(header) }
 }
 
-/// Opens a stored session for appending where its log ends; the whole log is read and checked. What was found wrong and dealt
-/// with is told by `dsh_session_notices`. Fails with `DSH_E_SESSION_NOT_FOUND`, `DSH_E_SESSION_ALREADY_OWNED` (see `dsh_error_owner`),
-/// `DSH_E_SESSION_CORRUPT`, `DSH_E_FORMAT_UNSUPPORTED`, `DSH_E_SESSION_CONFLICT`, `DSH_E_LIMIT_EXCEEDED`, `DSH_E_CANCELLED`, `DSH_E_IO`.
+/// Opens a stored session for appending where its log ends; the whole log is read and checked. What was found
+/// wrong and dealt with is told by `dsh_session_notices`. Fails with `DSH_E_SESSION_NOT_FOUND`,
+/// `DSH_E_SESSION_ALREADY_OWNED` (see `dsh_error_owner`), `DSH_E_SESSION_CORRUPT`,
+/// `DSH_E_FORMAT_UNSUPPORTED`, `DSH_E_SESSION_CONFLICT`, `DSH_E_LIMIT_EXCEEDED`, `DSH_E_CANCELLED`,
+/// `DSH_E_IO`.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn dsh_session_open(
     store: *mut dsh_store,
@@ -243,10 +247,11 @@ pub unsafe extern "C" fn dsh_session_header(
     }
 }
 
-/// Accepts one event; it is durable when `dsh_session_flush` or `dsh_session_close` has returned. `data` is JSON text, the payload.
-/// `options` may be NULL. `*seq` (`seq` may be NULL) gets the event's position. Fails with `DSH_E_EVENT_REFUSED` (`dsh_error_rule`
-/// tells why), `DSH_E_INVALID_ARGUMENT`, `DSH_E_NOT_LOSSLESS_JSON` (`dsh_error_json_path`), `DSH_E_LIMIT_EXCEEDED`, `DSH_E_HANDLE_CLOSED`;
-/// then nothing was accepted.
+/// Accepts one event; it is durable when `dsh_session_flush` or `dsh_session_close` has returned. `data` is
+/// JSON text, the payload. `options` may be NULL. `*seq` (`seq` may be NULL) gets the event's position. Fails
+/// with `DSH_E_EVENT_REFUSED` (`dsh_error_rule` tells why), `DSH_E_INVALID_ARGUMENT`,
+/// `DSH_E_NOT_LOSSLESS_JSON` (`dsh_error_json_path`), `DSH_E_LIMIT_EXCEEDED`, `DSH_E_HANDLE_CLOSED`; then
+/// nothing was accepted.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn dsh_session_append(
     session: *mut dsh_session,
@@ -274,9 +279,10 @@ pub unsafe extern "C" fn dsh_session_append(
     }
 }
 
-/// Accepts many events together: all of them or none, and in one frame on the disk. `rows` holds one JSON object a line, with `type`, `data`
-/// and optionally `surfaceOp`, `sourceEventSeqs`, `seq`, `time` and, on plugin records, `ignorable`. `*first_seq` and `*count` (both may be
-/// NULL) tell where they went. Errors as those of `dsh_session_append`, with the line in `dsh_error_index`, from 0; empty lines do not count.
+/// Accepts many events together: all of them or none, and in one frame on the disk. `rows` holds one JSON
+/// object a line, with `type`, `data` and optionally `surfaceOp`, `sourceEventSeqs`, `seq`, `time` and, on
+/// plugin records, `ignorable`. `*first_seq` and `*count` (both may be NULL) tell where they went. Errors as
+/// those of `dsh_session_append`, with the line in `dsh_error_index`, from 0; empty lines do not count.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn dsh_session_append_rows(
     session: *mut dsh_session,
@@ -301,9 +307,10 @@ pub unsafe extern "C" fn dsh_session_append_rows(
     }
 }
 
-/// The durability barrier: on return every accepted event is on the disk, and the session exists for other processes.
-/// Fails with `DSH_E_SESSION_OWNERSHIP_LOST`, `DSH_E_SESSION_ALREADY_OWNED` and `DSH_E_SESSION_ALREADY_EXISTS` (first write),
-/// `DSH_E_HANDLE_CLOSED`, `DSH_E_CANCELLED`, `DSH_E_IO` (`dsh_error_os`); the events wait on, in order.
+/// The durability barrier: on return every accepted event is on the disk, and the session exists for other
+/// processes. Fails with `DSH_E_SESSION_OWNERSHIP_LOST`, `DSH_E_SESSION_ALREADY_OWNED` and
+/// `DSH_E_SESSION_ALREADY_EXISTS` (first write), `DSH_E_HANDLE_CLOSED`, `DSH_E_CANCELLED`, `DSH_E_IO`
+/// (`dsh_error_os`); the events wait on, in order.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn dsh_session_flush(
     session: *mut dsh_session,
@@ -319,7 +326,8 @@ pub unsafe extern "C" fn dsh_session_flush(
     }
 }
 
-/// The seq that the next event gets: how many events the session has, those included that are not written yet.
+/// The seq that the next event gets: how many events the session has, those included that are not written
+/// yet.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn dsh_session_next_seq(
     session: *const dsh_session,
@@ -352,7 +360,8 @@ pub unsafe extern "C" fn dsh_session_inherited_event_count(
     }
 }
 
-/// What is accepted and not on the disk yet, and why not. `pending->error`, if not NULL, is the caller's to free.
+/// What is accepted and not on the disk yet, and why not. `pending->error`, if not NULL, is the caller's to
+/// free.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn dsh_session_pending(
     session: *const dsh_session,
@@ -372,8 +381,8 @@ pub unsafe extern "C" fn dsh_session_pending(
     }
 }
 
-/// The events of a range, those included that are not written yet: `count` of them (`DSH_ALL`: all) from position `from` on.
-/// The iterator is freed with `dsh_events_free`.
+/// The events of a range, those included that are not written yet: `count` of them (`DSH_ALL`: all) from
+/// position `from` on. The iterator is freed with `dsh_events_free`.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn dsh_session_events(
     session: *const dsh_session,
@@ -386,7 +395,8 @@ pub unsafe extern "C" fn dsh_session_events(
     unsafe { session_events(session, EventRange::window(from, count), events, err) }
 }
 
-/// The last `count` events, those included that are not written yet. The iterator is freed with `dsh_events_free`.
+/// The last `count` events, those included that are not written yet. The iterator is freed with
+/// `dsh_events_free`.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn dsh_session_events_newest(
     session: *const dsh_session,
@@ -432,9 +442,9 @@ pub unsafe extern "C" fn dsh_session_notices(
     }
 }
 
-/// Writes what waits and gives up ownership; may come from any thread, while others are inside. Later calls fail with
-/// `DSH_E_HANDLE_CLOSED`; a second close does nothing. Fails as `dsh_session_flush`: the session is closed all the same, and what could not be
-/// written is lost.
+/// Writes what waits and gives up ownership; may come from any thread, while others are inside. Later calls
+/// fail with `DSH_E_HANDLE_CLOSED`; a second close does nothing. Fails as `dsh_session_flush`: the session is
+/// closed all the same, and what could not be written is lost.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn dsh_session_close(
     session: *mut dsh_session,

@@ -2,7 +2,8 @@
 
 use dsh_session_core::Code;
 
-/// The outcome of a call: `DSH_OK` (0), a positive number that informs (`DSH_DONE`), or a negative `DSH_E_...`.
+/// The outcome of a call: `DSH_OK` (0), a positive number that informs (`DSH_DONE`), or a negative
+/// `DSH_E_...`.
 pub type dsh_status = i32;
 
 /// The call did what it says; its results are written.

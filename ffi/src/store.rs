@@ -12,13 +12,13 @@ use crate::output::Out;
 use crate::status::{DSH_OK, dsh_status};
 use dsh_session_core::json::ObjectText;
 use dsh_session_core::persistence::{Problem, Snapshot};
-use dsh_session_core::{Code, Encoding, Error, ListMode, ReadLimits, Result, Store};
+use dsh_session_core::{Code, Encoding, Error, ListMode, ReadLimits, Removal, Result, Store};
 use std::ffi::{c_char, c_void};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-/// A root of sessions, opened. Used by many threads at once. Sessions, logs and iterators opened from it may outlive it: they
-/// keep alive what they need.
+/// A root of sessions, opened. Used by many threads at once. Sessions, logs and iterators opened from it may
+/// outlive it: they keep alive what they need.
 pub struct dsh_store {
     _opaque: [u8; 0],
 }
@@ -65,7 +65,8 @@ pub enum dsh_encoding {
     DSH_ENCODING_OF_ROOT = 0,
     /// Lines of text.
     DSH_ENCODING_NONE = 1,
-    /// Compressed with Zstandard. In a root that holds the other encoding `dsh_session_create` fails with `DSH_E_SESSION_CONFLICT`.
+    /// Compressed with Zstandard. In a root that holds the other encoding `dsh_session_create` fails with
+    /// `DSH_E_SESSION_CONFLICT`.
     DSH_ENCODING_ZSTD = 2,
 }
 
@@ -83,7 +84,8 @@ pub struct dsh_store_settings {
     pub row_bytes_max: u64,
     /// The longest header line that is read, in bytes; default 1 MiB.
     pub header_bytes_max: u64,
-    /// How many threads decode one compressed log, the calling one included; default as many as there are processors, at most 4.
+    /// How many threads decode one compressed log, the calling one included; default as many as there are
+    /// processors, at most 4.
     pub threads: u32,
     /// Zero.
     pub reserved: u32,
@@ -126,9 +128,9 @@ impl dsh_store_settings {
     }
 }
 
-/// Opens a root. It need not exist: the first session makes it. With `root` NULL (and `root_len` 0) the store is kept in memory: it
-/// writes no file, and its sessions go with it. `settings` may be NULL. The store is freed with `dsh_store_free`.
-/// Fails with `DSH_E_IO` if the root is there and is no readable folder.
+/// Opens a root. It need not exist: the first session makes it. With `root` NULL (and `root_len` 0) the store
+/// is kept in memory: it writes no file, and its sessions go with it. `settings` may be NULL. The store is
+/// freed with `dsh_store_free`. Fails with `DSH_E_IO` if the root is there and is no readable folder.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn dsh_store_open(
     root: *const c_char,
@@ -164,7 +166,8 @@ pub unsafe extern "C" fn dsh_store_open(
     }
 }
 
-/// The root, absolute, in the bytes of the file system; absent for a store in memory. Lives as long as the store.
+/// The root, absolute, in the bytes of the file system; absent for a store in memory. Lives as long as the
+/// store.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn dsh_store_root(store: *const dsh_store) -> dsh_str {
     // SAFETY: C1.
@@ -178,9 +181,10 @@ pub unsafe extern "C" fn dsh_store_root(store: *const dsh_store) -> dsh_str {
     }
 }
 
-/// Gives log lines of the store, and of what is opened from it, to a callback; NULL removes the one before. `destructor` (or NULL) is called
-/// once with `user`, after the callback's last call: when it is replaced or removed, or when the store and everything opened from it are
-/// freed. If this call fails the destructor is not called.
+/// Gives log lines of the store, and of what is opened from it, to a callback; NULL removes the one before.
+/// `destructor` (or NULL) is called once with `user`, after the callback's last call: when it is replaced or
+/// removed, or when the store and everything opened from it are freed. If this call fails the destructor is
+/// not called.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn dsh_store_set_log_callback(
     store: *mut dsh_store,
@@ -228,8 +232,8 @@ fn problem_line(problem: &Problem) -> String {
     out.finish()
 }
 
-/// One session without its events, as a JSON object with `header`, `formatStatus`, `sizeBytes` and `revision`.
-/// Fails with `DSH_E_SESSION_NOT_FOUND`, and as a read open does if the session is damaged.
+/// One session without its events, as a JSON object with `header`, `formatStatus`, `sizeBytes` and
+/// `revision`. Fails with `DSH_E_SESSION_NOT_FOUND`, and as a read open does if the session is damaged.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn dsh_store_stat(
     store: *const dsh_store,
@@ -257,13 +261,19 @@ pub unsafe extern "C" fn dsh_store_stat(
     }
 }
 
-/// A bit of the `flags` of `dsh_store_list`: findings about a single session fail the listing or are passed over, as the
-/// reference implementation does it, instead of being named as problems.
+/// A bit of the `flags` of `dsh_store_list`: findings about a single session fail the listing or are passed
+/// over, as the reference implementation does it, instead of being named as problems.
 pub const DSH_LIST_STRICT: u32 = 1;
 
-/// Every session, most recently created first, as lines of JSON: for each session what `dsh_store_stat` gives, then for each file or folder
-/// that is no usable session `{"problem":{"path","id"?,"code","message"}}`. One damaged session hides no other. `flags` is 0 or
-/// `DSH_LIST_STRICT`. The iterator is freed with `dsh_lines_free`. Fails with `DSH_E_IO` if the root cannot be read.
+/// A bit of the `flags` of `dsh_store_remove`: the session's folder is moved aside, to `<root>.trash/` beside
+/// the root.
+pub const DSH_REMOVE_TRASH: u32 = 1;
+
+/// Every session, most recently created first, as lines of JSON: for each session what `dsh_store_stat`
+/// gives, then for each file or folder that is no usable session
+/// `{"problem":{"path","id"?,"code","message"}}`. One damaged session hides no other. `flags` is 0 or
+/// `DSH_LIST_STRICT`. The iterator is freed with `dsh_lines_free`. Fails with `DSH_E_IO` if the root cannot
+/// be read.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn dsh_store_list(
     store: *const dsh_store,
@@ -293,8 +303,41 @@ pub unsafe extern "C" fn dsh_store_list(
     }
 }
 
-/// Makes every log handle of the store durable, and goes on past failures. What a session has accepted and not written yet is written
-/// by its own `dsh_session_flush`. Several failures come as `DSH_E_SEVERAL`, with causes.
+/// Takes a session away, with its older generations. `flags` is 0 to remove it for good, or
+/// `DSH_REMOVE_TRASH`. `path` may be NULL; otherwise it gets the folder that the session was moved to, empty
+/// where there is none, to be freed with `dsh_buffer_free`. A crash meanwhile leaves the session, or nothing
+/// that counts as one. Fails with `DSH_E_SESSION_NOT_FOUND`, `DSH_E_SESSION_ALREADY_OWNED`,
+/// `DSH_E_SESSION_CONFLICT`, `DSH_E_CANCELLED`, `DSH_E_IO`.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn dsh_store_remove(
+    store: *mut dsh_store,
+    id: *const c_char,
+    id_len: usize,
+    flags: u32,
+    cancel: *const dsh_cancel,
+    path: *mut dsh_buffer,
+    err: *mut *mut dsh_error,
+) -> dsh_status {
+    // SAFETY: C1 (store, cancel), C2 (id), C3 (path, err).
+    unsafe {
+        guard::call(store, err, |value| {
+            let out = Out::optional(path, "the path")?;
+            let id = input::some_text(id, id_len, "the id")?;
+            let how = match flags {
+                0 => Removal::Delete,
+                DSH_REMOVE_TRASH => Removal::Trash,
+                other => return Err(invalid(format!("{other:#x} are no flags of a removal"))),
+            };
+            let moved_to = value.open()?.persistence().remove(id, how, &cancel::token(cancel)?)?;
+            out.give_optional(moved_to.map(|path| path.to_string_lossy().into_owned()));
+            Ok(DSH_OK)
+        })
+    }
+}
+
+/// Makes every log handle of the store durable, and goes on past failures. What a session has accepted and
+/// not written yet is written by its own `dsh_session_flush`. Several failures come as `DSH_E_SEVERAL`, with
+/// causes.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn dsh_store_flush(store: *mut dsh_store, err: *mut *mut dsh_error) -> dsh_status {
     // SAFETY: C1 (store), C3 (err).
@@ -306,7 +349,8 @@ pub unsafe extern "C" fn dsh_store_flush(store: *mut dsh_store, err: *mut *mut d
     }
 }
 
-/// Closes the store: later calls on it fail with `DSH_E_HANDLE_CLOSED`. What was opened from it stays open and works on. A second close does nothing.
+/// Closes the store: later calls on it fail with `DSH_E_HANDLE_CLOSED`. What was opened from it stays open
+/// and works on. A second close does nothing.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn dsh_store_close(store: *mut dsh_store, err: *mut *mut dsh_error) -> dsh_status {
     // SAFETY: C1 (store), C3 (err).

@@ -15,7 +15,7 @@ use crate::store::dsh_store;
 /// C1 (handle), C3 (err).
 unsafe fn panics<K: Kind>(handle: *const K, err: *mut *mut dsh_error) -> dsh_status {
     // SAFETY: C1, C3.
-    unsafe { guard::call(handle, err, |_| panic!("on purpose, in a {}", K::WORD)) }
+    unsafe { guard::call(handle, err, |_| panic!("on purpose, in the {}", K::WORD)) }
 }
 
 /// Panics inside a call on a store.

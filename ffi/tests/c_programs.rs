@@ -3,11 +3,13 @@
 
 mod support;
 
+use dsh_session_core::Code;
 use std::path::Path;
 use std::process::Command;
 
 /// Builds and runs a program with the sanitizers, which also look for leaks; then plainly under valgrind, where that is installed.
-fn runs_clean(source: &str, is_cpp: bool, standard: &str, extra: &[&str]) {
+/// Gives what the first of them printed.
+fn runs_clean(source: &str, is_cpp: bool, standard: &str, extra: &[&str]) -> String {
     let folder = tempfile::tempdir().unwrap();
     let start = |program: &Path, data: &str| {
         let data = folder.path().join(data);
@@ -19,8 +21,8 @@ fn runs_clean(source: &str, is_cpp: bool, standard: &str, extra: &[&str]) {
     let sanitizers = ["-fsanitize=address,undefined", "-fno-sanitize-recover=all"];
     let flags: Vec<&str> = sanitizers.into_iter().chain(extra.iter().copied()).collect();
     let program = support::build(source, is_cpp, standard, &flags, folder.path());
-    let output = support::run(&mut start(&program, "sanitized"));
-    assert!(output.contains(": ok"), "{output}");
+    let printed = support::run(&mut start(&program, "sanitized"));
+    assert!(printed.contains(": ok"), "{printed}");
 
     if support::has("valgrind") {
         let program = support::build(source, is_cpp, standard, extra, folder.path());
@@ -33,9 +35,33 @@ fn runs_clean(source: &str, is_cpp: bool, standard: &str, extra: &[&str]) {
         let output = support::run(&mut command);
         assert!(output.contains(": ok"), "{output}");
     }
+    printed
 }
 
 #[test]
 fn the_c_client_runs_clean() {
     runs_clean("tests/c/client.c", false, "gnu11", &[]);
+}
+
+#[test]
+fn misuse_is_refused_and_runs_clean() {
+    runs_clean("tests/c/misuse.c", false, "gnu11", &[]);
+}
+
+#[test]
+fn the_cpp_client_runs_clean() {
+    runs_clean("tests/cpp/client.cpp", true, "c++17", &[]);
+    let folder = tempfile::tempdir().unwrap();
+    support::build("tests/cpp/client.cpp", true, "c++20", &[], folder.path());
+}
+
+#[test]
+fn every_code_is_produced_from_c() {
+    // What cannot be brought about from outside: memory ends in an abort, INTERNAL is a defect, and no call refuses a session yet.
+    let unreachable = [Code::OutOfMemory, Code::Internal, Code::SessionRefused];
+    let printed = runs_clean("tests/c/codes.c", false, "gnu11", &[]);
+    for code in Code::ALL {
+        let is_produced = printed.lines().any(|line| line.strip_prefix("produced ") == Some(code.name()));
+        assert_eq!(is_produced, !unreachable.contains(code), "{}", code.name());
+    }
 }

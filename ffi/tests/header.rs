@@ -38,13 +38,16 @@ fn generated() -> String {
     // In the order in which a person reads them.
     for file in [
         "version", "status", "buffer", "errors", "cancel", "callback", "lines", "store", "events", "session",
-        "log",
+        "log", "query",
     ] {
         builder = builder.with_src(folder.join(format!("src/{file}.rs")));
     }
     let mut text = Vec::new();
     builder.generate().expect("the sources can be read").write(&mut text);
+    // Each struct has a typedef of the same name: prototypes read better without the tag.
     let body = String::from_utf8(text).unwrap();
+    let body = body.replace("typedef struct dsh_", "typedef#dsh_").replace("struct dsh_", "dsh_");
+    let body = body.replace("typedef#dsh_", "typedef struct dsh_");
     let guard = "DSH_SESSION_H";
     format!(
         "{}\n#ifndef {guard}\n#define {guard}\n\n{}\n{}\n#endif /* {guard} */\n",

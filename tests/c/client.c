@@ -472,6 +472,82 @@ static void torn_tail(const char *folder)
     CHECK(two.destroyed == 1);
 }
 
+static int32_t on_progress(uint64_t done, uint64_t all, uint64_t bytes_done, uint64_t bytes, void *user)
+{
+    struct sink *sink = user;
+    CHECK(done <= all && bytes_done <= bytes);
+    sink->lines++;
+    return sink->last[0] == 'x';
+}
+
+/* Reading a damaged root: what verify says, what salvage gives, the rows as they stand. */
+static void damage(const char *folder)
+{
+    char root[4096], command[8192];
+    snprintf(root, sizeof root, "%s/plain", folder);
+    snprintf(command, sizeof command,
+             "f=$(find '%s' -name '*.jsonl' | head -1) && printf '%%s\\n%%s\\n%%s\\n' '{\"type\":\"turn/start\",\"seq\":1,\"time\":1,\"data\":{\"turn\":2}}'"
+             " '{broken}' '{\"type\":\"turn/end\",\"seq\":2,\"time\":1,\"data\":{}}' >> \"$f\"",
+             root);
+    CHECK(system(command) == 0);
+    dsh_store *store = open_store(root);
+    dsh_lines *lines = NULL;
+    dsh_str line = {NULL, 0};
+    struct sink sink = {0, 0, ""};
+    OK(dsh_query_verify(store, DSH_NONE, on_progress, &sink, on_destroy, NULL, &lines, &err));
+    OK(dsh_lines_next(lines, &line, &err));
+    CHECK(has_text(line.ptr, "\"id\":\"p\"") && has_text(line.ptr, "\"outcome\":\"corrupt\"") && sink.lines == 1);
+    CHECK(dsh_lines_next(lines, &line, &err) == DSH_DONE && sink.destroyed == 0);
+    dsh_lines_free(lines);
+    CHECK(sink.destroyed == 1);
+    sink.last[0] = 'x';
+    OK(dsh_query_verify(store, DSH_STR("p"), on_progress, &sink, NULL, NULL, &lines, &err));
+    FAILS(DSH_E_CANCELLED, dsh_lines_next(lines, &line, &err));
+    dsh_lines_free(lines);
+
+    dsh_events *events = NULL;
+    dsh_event event = DSH_EVENT_INIT;
+    const dsh_error *found = NULL;
+    OK(dsh_query_salvage(store, DSH_STR("p"), NULL, &events, &err));
+    OK(dsh_events_next(events, &event, &err));
+    CHECK(event.seq == 0);
+    OK(dsh_events_damage(events, &found, &err));
+    CHECK(found == NULL);
+    dsh_status status;
+    while ((status = dsh_events_next(events, &event, &err)) == DSH_OK) {
+    }
+    CHECK(status == DSH_DONE);
+    OK(dsh_events_damage(events, &found, &err));
+    CHECK(dsh_error_code(found) == DSH_E_SESSION_CORRUPT && dsh_error_line(found) > 1 && dsh_error_path(found).len > 0);
+    dsh_error_free((dsh_error *)found); /* lent: nothing happens */
+    CHECK(dsh_error_salvageable(found) >= -1);
+    OK(dsh_events_after_damage(events, &lines, &err));
+    OK(dsh_lines_next(lines, &line, &err));
+    CHECK(has_text(line.ptr, "turn/"));
+    dsh_lines_free(lines);
+    dsh_events_free(events);
+
+    int rows = 0;
+    OK(dsh_query_rows(store, DSH_STR("p"), NULL, &lines, &err));
+    while ((status = dsh_lines_next(lines, &line, &err)) == DSH_OK) {
+        CHECK(has_text(line.ptr, "{\"line\":"));
+        rows++;
+    }
+    CHECK(status == DSH_DONE && rows >= 4);
+    dsh_lines_free(lines);
+    dsh_session *session = NULL;
+    FAILS(DSH_E_SESSION_CORRUPT, dsh_session_open(store, DSH_STR("p"), NULL, &session, &err));
+    dsh_buffer text = DSH_BUFFER_INIT;
+    OK(dsh_query_stats(store, DSH_NONE, NULL, &text, &err));
+    CHECK(has_text(text.data, "\"sessions\":"));
+    dsh_buffer_free(&text);
+    OK(dsh_store_remove(store, DSH_STR("p"), DSH_REMOVE_TRASH, NULL, &text, &err));
+    CHECK(has_text(text.data, ".trash/"));
+    dsh_buffer_free(&text);
+    FAILS(DSH_E_SESSION_NOT_FOUND, dsh_store_remove(store, DSH_STR("p"), 0, NULL, &text, &err));
+    dsh_store_free(store);
+}
+
 struct worker {
     dsh_session *session;
     int appended;
@@ -538,6 +614,7 @@ static void forked(dsh_store *store)
         good &= dsh_session_next_seq(session, &seq, NULL) == DSH_E_FORKED_PROCESS;
         good &= dsh_store_flush(store, NULL) == DSH_E_FORKED_PROCESS;
         dsh_session_free(session);
+        dsh_store_free(store);
         _exit(good ? 0 : 1);
     }
     int outcome = 1;
@@ -565,6 +642,7 @@ int main(int count, char **arguments)
     in_memory();
     cancelling(store);
     torn_tail(arguments[1]);
+    damage(arguments[1]);
     threads(store);
     forked(store);
     OK(dsh_store_close(store, &err));

@@ -4,6 +4,7 @@
 use std::env;
 use std::ffi::OsString;
 use std::fs;
+use std::io::Write as _;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
@@ -17,7 +18,10 @@ pub(crate) fn expect_file(path: &str, generated: &str) {
     let full = root().join(path);
     if env::var_os("DSH_UPDATE").is_some_and(|it| it == "1") {
         fs::create_dir_all(full.parent().unwrap()).unwrap();
-        fs::write(&full, generated).unwrap();
+        // Another test may be reading it.
+        let new = full.with_extension("new");
+        fs::write(&new, generated).unwrap();
+        fs::rename(&new, &full).unwrap();
         return;
     }
     let committed = fs::read_to_string(&full).unwrap_or_default();
@@ -56,9 +60,14 @@ pub(crate) fn run(command: &mut Command) -> String {
 pub(crate) fn has(program: &str) -> bool {
     let found = Command::new(program).arg("--version").output().is_ok_and(|output| output.status.success());
     if !found {
-        println!("SKIPPED: {program} is not installed");
+        skipped(&format!("{program} is not installed"));
     }
     found
+}
+
+/// Says that something was not tested, past the capture of the test runner.
+pub(crate) fn skipped(why: &str) {
+    let _ = writeln!(std::io::stderr(), "SKIPPED: {why}");
 }
 
 /// The folder into which cargo built this test, and the libraries beside it.

@@ -1,0 +1,448 @@
+/*
+ * Everything a caller can do wrong without lying about its memory: NULL in every place, wrong sizes, wrong kinds, closed handles,
+ * panics inside the library. Each is refused with a code, an object, and untouched results. The first argument is an empty folder.
+ */
+#include <pthread.h>
+#include <unistd.h>
+
+#include "check.h"
+
+/* Exported by a library built for tests: a panic inside a call. */
+dsh_status dsh_test_panic_store(const dsh_store *handle, dsh_error **err);
+dsh_status dsh_test_panic_session(const dsh_session *handle, dsh_error **err);
+dsh_status dsh_test_panic_log(const dsh_log *handle, dsh_error **err);
+dsh_status dsh_test_panic_events(const dsh_events *handle, dsh_error **err);
+dsh_status dsh_test_panic_lines(const dsh_lines *handle, dsh_error **err);
+dsh_status dsh_test_panic_cancel(const dsh_cancel *handle, dsh_error **err);
+dsh_status dsh_test_panic_free(dsh_error **err);
+
+static dsh_error *err = NULL;
+
+#define REFUSED(call) FAILS(DSH_E_INVALID_ARGUMENT, call)
+
+/* What a result holds before a call, and must still hold after a failed one. */
+#define UNTOUCHED ((void *)&err)
+
+static dsh_store *store = NULL;
+static dsh_session *session = NULL;
+static dsh_log *log_handle = NULL;
+static dsh_events *events = NULL;
+static dsh_lines *lines = NULL;
+static dsh_cancel *cancel = NULL;
+
+static void open_all(const char *root)
+{
+    OK(dsh_store_open(root, strlen(root), NULL, &store, &err));
+    OK(dsh_session_create(store, DSH_STR("{\"id\":\"s\"}"), &session, &err));
+    OK(dsh_session_append(session, DSH_STR("turn/start"), DSH_STR("{\"turn\":1}"), NULL, NULL, &err));
+    OK(dsh_session_append(session, DSH_STR("plugin:a/b"), DSH_STR("{}"), NULL, NULL, &err));
+    OK(dsh_session_flush(session, NULL, &err));
+    OK(dsh_log_open(store, DSH_STR("s"), DSH_READ, NULL, &log_handle, &err));
+    OK(dsh_log_events(log_handle, 0, DSH_ALL, NULL, &events, &err));
+    OK(dsh_store_list(store, 0, NULL, &lines, &err));
+    OK(dsh_cancel_new(&cancel, &err));
+}
+
+static void free_all(void)
+{
+    dsh_cancel_free(cancel);
+    dsh_lines_free(lines);
+    dsh_events_free(events);
+    dsh_log_free(log_handle);
+    dsh_session_free(session);
+    dsh_store_free(store);
+}
+
+/* NULL handles. */
+static void null_handles(void)
+{
+    dsh_buffer text = DSH_BUFFER_INIT;
+    dsh_event event = DSH_EVENT_INIT;
+    dsh_pending pending = DSH_PENDING_INIT;
+    dsh_session *s = UNTOUCHED;
+    dsh_log *l = UNTOUCHED;
+    dsh_events *e = UNTOUCHED;
+    dsh_lines *n = UNTOUCHED;
+    dsh_str line = {NULL, 7};
+    const dsh_error *damage = NULL;
+    uint64_t number = 7;
+    size_t count = 7;
+
+    REFUSED(dsh_store_set_log_callback(NULL, NULL, NULL, NULL, &err));
+    REFUSED(dsh_store_stat(NULL, DSH_STR("s"), NULL, &text, &err));
+    REFUSED(dsh_store_list(NULL, 0, NULL, &n, &err));
+    REFUSED(dsh_store_remove(NULL, DSH_STR("s"), 0, NULL, NULL, &err));
+    REFUSED(dsh_store_flush(NULL, &err));
+    REFUSED(dsh_store_close(NULL, &err));
+    REFUSED(dsh_session_create(NULL, DSH_NONE, &s, &err));
+    REFUSED(dsh_session_open(NULL, DSH_STR("s"), NULL, &s, &err));
+    REFUSED(dsh_session_header(NULL, &text, &err));
+    REFUSED(dsh_session_append(NULL, DSH_STR("turn/start"), DSH_STR("{}"), NULL, &number, &err));
+    REFUSED(dsh_session_append_rows(NULL, DSH_STR(""), &number, &number, &err));
+    REFUSED(dsh_session_flush(NULL, NULL, &err));
+    REFUSED(dsh_session_next_seq(NULL, &number, &err));
+    REFUSED(dsh_session_inherited_event_count(NULL, &number, &err));
+    REFUSED(dsh_session_pending(NULL, &pending, &err));
+    REFUSED(dsh_session_events(NULL, 0, 1, &e, &err));
+    REFUSED(dsh_session_events_newest(NULL, 1, &e, &err));
+    REFUSED(dsh_session_notices(NULL, &text, &err));
+    REFUSED(dsh_session_close(NULL, &err));
+    REFUSED(dsh_log_open(NULL, DSH_STR("s"), DSH_READ, NULL, &l, &err));
+    REFUSED(dsh_log_create(NULL, DSH_NONE, -1, NULL, &l, &err));
+    REFUSED(dsh_log_header(NULL, &text, &err));
+    REFUSED(dsh_log_append_rows(NULL, DSH_STR(""), NULL, &number, &err));
+    REFUSED(dsh_log_events(NULL, 0, 1, NULL, &e, &err));
+    REFUSED(dsh_log_events_newest(NULL, 1, NULL, &e, &err));
+    REFUSED(dsh_log_event_count(NULL, NULL, &number, &err));
+    REFUSED(dsh_log_inherited_event_count(NULL, NULL, &number, &err));
+    REFUSED(dsh_log_check(NULL, NULL, &text, &err));
+    REFUSED(dsh_log_flush(NULL, NULL, &err));
+    REFUSED(dsh_log_notices(NULL, &text, &err));
+    REFUSED(dsh_log_close(NULL, &err));
+    REFUSED(dsh_events_next(NULL, &event, &err));
+    REFUSED(dsh_events_next_batch(NULL, &event, 1, &count, &err));
+    REFUSED(dsh_events_damage(NULL, &damage, &err));
+    REFUSED(dsh_events_after_damage(NULL, &n, &err));
+    REFUSED(dsh_event_retain(NULL, &event, &err));
+    REFUSED(dsh_event_logical_row(NULL, &text, &err));
+    REFUSED(dsh_lines_next(NULL, &line, &err));
+    REFUSED(dsh_query_verify(NULL, DSH_NONE, NULL, NULL, NULL, NULL, &n, &err));
+    REFUSED(dsh_query_salvage(NULL, DSH_STR("s"), NULL, &e, &err));
+    REFUSED(dsh_query_rows(NULL, DSH_STR("s"), NULL, &n, &err));
+    REFUSED(dsh_query_stats(NULL, DSH_NONE, NULL, &text, &err));
+    REFUSED(dsh_error_json(NULL, &text, &err));
+
+    CHECK(s == UNTOUCHED && l == UNTOUCHED && e == UNTOUCHED && n == UNTOUCHED);
+    CHECK(text.data == NULL && number == 7 && count == 7 && line.len == 7 && event.row.ptr == NULL && pending.events == 0);
+
+    /* Looks that cannot fail, and frees. */
+    CHECK(dsh_store_root(NULL).ptr == NULL && dsh_session_id(NULL).ptr == NULL && dsh_log_id(NULL).ptr == NULL);
+    CHECK(dsh_error_code(NULL) == DSH_OK && dsh_error_message(NULL).ptr == NULL && dsh_error_seq(NULL) == -1);
+    CHECK(dsh_error_os(NULL) == 0 && dsh_error_cause_count(NULL) == 0 && dsh_error_cause(NULL, 0) == NULL);
+    CHECK(dsh_error_path_count(NULL) == 0 && dsh_error_path_at(NULL, 0).ptr == NULL);
+    CHECK(!dsh_cancel_is_fired(NULL));
+    dsh_cancel_fire(NULL);
+    dsh_store_free(NULL);
+    dsh_session_free(NULL);
+    dsh_log_free(NULL);
+    dsh_events_free(NULL);
+    dsh_lines_free(NULL);
+    dsh_cancel_free(NULL);
+    dsh_error_free(NULL);
+    dsh_buffer_free(NULL);
+    dsh_event_release(NULL);
+}
+
+/* NULL places for results that must be there, and a NULL error place everywhere. */
+static void null_results(void)
+{
+    REFUSED(dsh_store_open(DSH_NONE, NULL, NULL, &err));
+    REFUSED(dsh_store_stat(store, DSH_STR("s"), NULL, NULL, &err));
+    REFUSED(dsh_store_list(store, 0, NULL, NULL, &err));
+    REFUSED(dsh_session_create(store, DSH_STR("{\"id\":\"never\"}"), NULL, &err));
+    REFUSED(dsh_session_open(store, DSH_STR("s"), NULL, NULL, &err));
+    REFUSED(dsh_session_header(session, NULL, &err));
+    REFUSED(dsh_session_next_seq(session, NULL, &err));
+    REFUSED(dsh_session_inherited_event_count(session, NULL, &err));
+    REFUSED(dsh_session_pending(session, NULL, &err));
+    REFUSED(dsh_session_events(session, 0, 1, NULL, &err));
+    REFUSED(dsh_session_events_newest(session, 1, NULL, &err));
+    REFUSED(dsh_session_notices(session, NULL, &err));
+    REFUSED(dsh_log_open(store, DSH_STR("s"), DSH_READ, NULL, NULL, &err));
+    REFUSED(dsh_log_create(store, DSH_STR("{\"id\":\"never\",\"createdAt\":1}"), -1, NULL, NULL, &err));
+    REFUSED(dsh_log_header(log_handle, NULL, &err));
+    REFUSED(dsh_log_events(log_handle, 0, 1, NULL, NULL, &err));
+    REFUSED(dsh_log_events_newest(log_handle, 1, NULL, NULL, &err));
+    REFUSED(dsh_log_event_count(log_handle, NULL, NULL, &err));
+    REFUSED(dsh_log_inherited_event_count(log_handle, NULL, NULL, &err));
+    REFUSED(dsh_log_check(log_handle, NULL, NULL, &err));
+    REFUSED(dsh_log_notices(log_handle, NULL, &err));
+    REFUSED(dsh_events_next(events, NULL, &err));
+    REFUSED(dsh_events_next_batch(events, NULL, 1, NULL, &err));
+    REFUSED(dsh_events_damage(events, NULL, &err));
+    REFUSED(dsh_events_after_damage(events, NULL, &err));
+    REFUSED(dsh_lines_next(lines, NULL, &err));
+    REFUSED(dsh_cancel_new(NULL, &err));
+    REFUSED(dsh_query_verify(store, DSH_NONE, NULL, NULL, NULL, NULL, NULL, &err));
+    REFUSED(dsh_query_salvage(store, DSH_STR("s"), NULL, NULL, &err));
+    REFUSED(dsh_query_rows(store, DSH_STR("s"), NULL, NULL, &err));
+    REFUSED(dsh_query_stats(store, DSH_NONE, NULL, NULL, &err));
+    /* Nothing was made by the calls that had no place for it. */
+    dsh_buffer text = DSH_BUFFER_INIT;
+    FAILS(DSH_E_SESSION_NOT_FOUND, dsh_store_stat(store, DSH_STR("never"), NULL, &text, &err));
+    CHECK(dsh_store_flush(NULL, NULL) == DSH_E_INVALID_ARGUMENT);
+    CHECK(dsh_session_open(store, DSH_STR("nowhere"), NULL, &session, NULL) == DSH_E_SESSION_NOT_FOUND);
+}
+
+/* Texts: NULL with a length, not UTF-8, empty where something must be said, longer than memory, not JSON. */
+static void bad_texts(void)
+{
+    dsh_store *other = UNTOUCHED;
+    dsh_session *s = UNTOUCHED;
+    uint64_t seq = 7;
+    REFUSED(dsh_store_open(NULL, 5, NULL, &other, &err));
+    REFUSED(dsh_store_open("", 0, NULL, &other, &err));
+    REFUSED(dsh_store_open("\xff", 1, NULL, &other, &err));
+    REFUSED(dsh_store_open("a\0b", 3, NULL, &other, &err));
+    REFUSED(dsh_session_open(store, NULL, 5, NULL, &s, &err));
+    REFUSED(dsh_session_open(store, DSH_NONE, NULL, &s, &err));
+    REFUSED(dsh_session_open(store, "\xc3", 1, NULL, &s, &err));
+    REFUSED(dsh_session_open(store, "s", SIZE_MAX, NULL, &s, &err));
+    REFUSED(dsh_session_create(store, DSH_STR("{"), &s, &err));
+    REFUSED(dsh_session_create(store, DSH_STR("[]"), &s, &err));
+    REFUSED(dsh_session_create(store, DSH_STR("{\"cwdd\":\"/\"}"), &s, &err));
+    REFUSED(dsh_session_create(store, DSH_STR("{\"cwd\":\"relative\"}"), &s, &err));
+    REFUSED(dsh_session_create(store, DSH_STR("{\"cwd\":\"\xff\"}"), &s, &err));
+    REFUSED(dsh_session_append(session, DSH_NONE, DSH_STR("{}"), NULL, &seq, &err));
+    REFUSED(dsh_session_append(session, DSH_STR("\xff"), DSH_STR("{}"), NULL, &seq, &err));
+    REFUSED(dsh_session_append(session, DSH_STR("turn/start"), DSH_NONE, NULL, &seq, &err));
+    REFUSED(dsh_session_append(session, DSH_STR("turn/start"), NULL, 2, NULL, &seq, &err));
+    REFUSED(dsh_session_append(session, DSH_STR("turn/start"), DSH_STR("{\"a\":}"), NULL, &seq, &err));
+    REFUSED(dsh_session_append(session, DSH_STR("turn/start"), DSH_STR("{} {}"), NULL, &seq, &err));
+    REFUSED(dsh_session_append_rows(session, DSH_STR("{\"type\":\"turn/start\"}"), &seq, NULL, &err));
+    REFUSED(dsh_session_append_rows(session, NULL, 4, &seq, NULL, &err));
+    REFUSED(dsh_log_append_rows(log_handle, DSH_STR("{}"), NULL, &seq, &err));
+    CHECK(other == UNTOUCHED && s == UNTOUCHED && seq == 7);
+    /* Ill-formed UTF-8 in JSON text is replaced, as in reading. */
+    OK(dsh_session_append(session, DSH_STR("plugin:a/b"), DSH_STR("\"\xff\""), NULL, &seq, &err));
+    OK(dsh_session_append_rows(session, DSH_NONE, &seq, NULL, &err));
+}
+
+/* Values that are none of an enum, of flags, of a count. */
+static void bad_values(void)
+{
+    dsh_lines *n = UNTOUCHED;
+    dsh_log *l = UNTOUCHED;
+    dsh_event event = DSH_EVENT_INIT;
+    size_t count = 7;
+    REFUSED(dsh_store_list(store, 2, NULL, &n, &err));
+    REFUSED(dsh_store_remove(store, DSH_STR("s"), 6, NULL, NULL, &err));
+    REFUSED(dsh_log_open(store, DSH_STR("s"), 2, NULL, &l, &err));
+    REFUSED(dsh_log_create(store, DSH_STR("{\"id\":\"x\",\"createdAt\":1}"), -2, NULL, &l, &err));
+    REFUSED(dsh_log_create(store, DSH_STR("{\"id\":\"x\",\"createdAt\":1}"), 3, NULL, &l, &err));
+    REFUSED(dsh_events_next_batch(events, &event, 0, &count, &err));
+    CHECK(n == UNTOUCHED && l == UNTOUCHED && count == 7);
+
+    dsh_append_options options = DSH_APPEND_OPTIONS_INIT;
+    options.flags = 4;
+    REFUSED(dsh_session_append(session, DSH_STR("plugin:a/b"), DSH_STR("{}"), &options, NULL, &err));
+    options.flags = 0;
+    options.surface = 3;
+    REFUSED(dsh_session_append(session, DSH_STR("plugin:a/b"), DSH_STR("{}"), &options, NULL, &err));
+    options.surface = 0;
+    options.source_event_seqs_len = 1;
+    REFUSED(dsh_session_append(session, DSH_STR("plugin:a/b"), DSH_STR("{}"), &options, NULL, &err));
+
+    dsh_store_settings settings = DSH_STORE_SETTINGS_INIT;
+    dsh_store *other = UNTOUCHED;
+    settings.encoding = 9;
+    REFUSED(dsh_store_open(DSH_STR("nowhere"), &settings, &other, &err));
+    settings.encoding = 0;
+    settings.row_bytes_max = UINT64_MAX;
+    REFUSED(dsh_store_open(DSH_STR("nowhere"), &settings, &other, &err));
+    settings.row_bytes_max = 0;
+    settings.reserved = 1;
+    REFUSED(dsh_store_open(DSH_STR("nowhere"), &settings, &other, &err));
+    CHECK(other == UNTOUCHED);
+}
+
+/* Structs of other sizes: too small is refused; larger is fine if the rest of an input is zero, and zeroes the rest of an output. */
+static void struct_sizes(void)
+{
+    struct {
+        dsh_append_options known;
+        uint64_t later;
+    } input = {DSH_APPEND_OPTIONS_INIT, 0};
+    input.known.struct_size = sizeof input.known - 1;
+    REFUSED(dsh_session_append(session, DSH_STR("plugin:a/b"), DSH_STR("{}"), &input.known, NULL, &err));
+    input.known.struct_size = 0;
+    REFUSED(dsh_session_append(session, DSH_STR("plugin:a/b"), DSH_STR("{}"), &input.known, NULL, &err));
+    input.known.struct_size = sizeof input;
+    OK(dsh_session_append(session, DSH_STR("plugin:a/b"), DSH_STR("{}"), &input.known, NULL, &err));
+    input.later = 1;
+    REFUSED(dsh_session_append(session, DSH_STR("plugin:a/b"), DSH_STR("{}"), &input.known, NULL, &err));
+
+    struct {
+        dsh_event known;
+        uint64_t later;
+    } output[2] = {{DSH_EVENT_INIT, 77}, {DSH_EVENT_INIT, 77}};
+    output[0].known.struct_size = sizeof(dsh_event) - 8;
+    REFUSED(dsh_events_next(events, &output[0].known, &err));
+    output[0].known.struct_size = sizeof(dsh_event) + 1;
+    size_t count = 7;
+    REFUSED(dsh_events_next_batch(events, &output[0].known, 2, &count, &err));
+    CHECK(count == 7 && output[0].later == 77);
+    output[0].known.struct_size = sizeof output[0];
+    OK(dsh_events_next_batch(events, &output[0].known, 2, &count, &err));
+    CHECK(count == 2 && output[0].later == 0 && output[1].later == 0);
+    CHECK(output[0].known.seq == 0 && output[1].known.seq == 1 && output[1].known.struct_size == sizeof output[0]);
+
+    dsh_pending pending = DSH_PENDING_INIT;
+    pending.struct_size = 8;
+    REFUSED(dsh_session_pending(session, &pending, &err));
+    dsh_event empty = DSH_EVENT_INIT, kept = DSH_EVENT_INIT;
+    REFUSED(dsh_event_retain(&empty, &kept, &err));
+    dsh_event_release(&empty);
+}
+
+/* A handle of another kind is seen to be one. */
+static void wrong_kinds(void)
+{
+    dsh_buffer text = DSH_BUFFER_INIT;
+    dsh_event event = DSH_EVENT_INIT;
+    uint64_t number = 7;
+    REFUSED(dsh_session_flush((dsh_session *)(void *)store, NULL, &err));
+    REFUSED(dsh_store_flush((dsh_store *)(void *)session, &err));
+    REFUSED(dsh_log_notices((dsh_log *)(void *)session, &text, &err));
+    REFUSED(dsh_events_next((dsh_events *)(void *)lines, &event, &err));
+    REFUSED(dsh_log_event_count(log_handle, (dsh_cancel *)(void *)store, &number, &err));
+    REFUSED(dsh_store_flush((dsh_store *)(void *)((char *)store + 1), &err));
+    dsh_cancel_fire((dsh_cancel *)(void *)store);
+    dsh_session_free((dsh_session *)(void *)store);
+    dsh_error_free((dsh_error *)(void *)store);
+    OK(dsh_store_flush(store, &err));
+}
+
+static void *fire_later(void *user)
+{
+    usleep(1);
+    dsh_cancel_fire(user);
+    return NULL;
+}
+
+struct racer {
+    dsh_events *events;
+    uint64_t given, refused;
+};
+
+static void *race(void *user)
+{
+    struct racer *racer = user;
+    dsh_event event = DSH_EVENT_INIT;
+    dsh_status status;
+    while ((status = dsh_events_next(racer->events, &event, NULL)) != DSH_DONE) {
+        CHECK(status == DSH_OK || status == DSH_E_INVALID_ARGUMENT);
+        *(status == DSH_OK ? &racer->given : &racer->refused) += 1;
+    }
+    return NULL;
+}
+
+/* Two threads on one iterator: each call gives an event or is refused, none is given twice or lost. */
+static void concurrent_iteration(void)
+{
+    for (int i = 0; i < 500; i++) {
+        OK(dsh_session_append(session, DSH_STR("plugin:a/b"), DSH_STR("{}"), NULL, NULL, &err));
+    }
+    uint64_t total = 0;
+    OK(dsh_session_next_seq(session, &total, &err));
+    dsh_events *shared = NULL;
+    OK(dsh_session_events(session, 0, DSH_ALL, &shared, &err));
+    struct racer racers[2] = {{shared, 0, 0}, {shared, 0, 0}};
+    pthread_t thread, firing;
+    CHECK(pthread_create(&thread, NULL, race, &racers[1]) == 0);
+    CHECK(pthread_create(&firing, NULL, fire_later, cancel) == 0);
+    race(&racers[0]);
+    pthread_join(thread, NULL);
+    pthread_join(firing, NULL);
+    CHECK(racers[0].given + racers[1].given == total && dsh_cancel_is_fired(cancel));
+    dsh_events_free(shared);
+}
+
+/* Closed handles say so; closing again and freeing is fine. */
+static void closed_handles(void)
+{
+    dsh_buffer text = DSH_BUFFER_INIT;
+    dsh_events *e = UNTOUCHED;
+    dsh_lines *n = UNTOUCHED;
+    dsh_log *l = UNTOUCHED;
+    dsh_session *s = UNTOUCHED;
+    uint64_t number = 7;
+    OK(dsh_session_close(session, &err));
+    OK(dsh_session_close(session, &err));
+    FAILS(DSH_E_HANDLE_CLOSED, dsh_session_append(session, DSH_STR("plugin:a/b"), DSH_STR("{}"), NULL, &number, &err));
+    FAILS(DSH_E_HANDLE_CLOSED, dsh_session_flush(session, NULL, &err));
+    FAILS(DSH_E_HANDLE_CLOSED, dsh_session_events(session, 0, 1, &e, &err));
+    CHECK(is_text(dsh_session_id(session), "s"));
+    OK(dsh_log_close(log_handle, &err));
+    OK(dsh_log_close(log_handle, &err));
+    FAILS(DSH_E_HANDLE_CLOSED, dsh_log_events(log_handle, 0, 1, NULL, &e, &err));
+    FAILS(DSH_E_HANDLE_CLOSED, dsh_log_check(log_handle, NULL, &text, &err));
+    FAILS(DSH_E_HANDLE_CLOSED, dsh_log_flush(log_handle, NULL, &err));
+    OK(dsh_store_close(store, &err));
+    OK(dsh_store_close(store, &err));
+    FAILS(DSH_E_HANDLE_CLOSED, dsh_store_flush(store, &err));
+    FAILS(DSH_E_HANDLE_CLOSED, dsh_store_stat(store, DSH_STR("s"), NULL, &text, &err));
+    FAILS(DSH_E_HANDLE_CLOSED, dsh_store_list(store, 0, NULL, &n, &err));
+    FAILS(DSH_E_HANDLE_CLOSED, dsh_session_create(store, DSH_NONE, &s, &err));
+    FAILS(DSH_E_HANDLE_CLOSED, dsh_session_open(store, DSH_STR("s"), NULL, &s, &err));
+    FAILS(DSH_E_HANDLE_CLOSED, dsh_log_open(store, DSH_STR("s"), DSH_READ, NULL, &l, &err));
+    FAILS(DSH_E_HANDLE_CLOSED, dsh_query_stats(store, DSH_NONE, NULL, &text, &err));
+    CHECK(e == UNTOUCHED && n == UNTOUCHED && l == UNTOUCHED && s == UNTOUCHED && number == 7 && text.data == NULL);
+}
+
+/* A panic is a code; the handle is unusable from then on, can be freed, and disturbs no other. */
+static void panics(void)
+{
+    dsh_event event = DSH_EVENT_INIT;
+    dsh_str line = {NULL, 0};
+    FAILS(DSH_E_PANIC, dsh_test_panic_free(&err));
+    CHECK(dsh_test_panic_events(events, &err) == DSH_E_PANIC);
+    CHECK(has_text(dsh_error_message(err).ptr, "on purpose, in the iterator of events"));
+    dsh_error_free(err);
+    err = NULL;
+    FAILS(DSH_E_PANIC, dsh_events_next(events, &event, &err));
+    FAILS(DSH_E_PANIC, dsh_test_panic_lines(lines, &err));
+    FAILS(DSH_E_PANIC, dsh_lines_next(lines, &line, &err));
+    FAILS(DSH_E_PANIC, dsh_test_panic_cancel(cancel, &err));
+    OK(dsh_session_flush(session, NULL, &err));
+    FAILS(DSH_E_PANIC, dsh_test_panic_log(log_handle, &err));
+    FAILS(DSH_E_PANIC, dsh_log_close(log_handle, &err));
+    FAILS(DSH_E_PANIC, dsh_test_panic_session(session, &err));
+    FAILS(DSH_E_PANIC, dsh_session_flush(session, NULL, &err));
+    OK(dsh_store_flush(store, &err));
+    FAILS(DSH_E_PANIC, dsh_test_panic_store(store, &err));
+    FAILS(DSH_E_PANIC, dsh_store_close(store, &err));
+    CHECK(dsh_test_panic_store(store, NULL) == DSH_E_PANIC);
+}
+
+/* Two handles freed in the wrong order, with their iterators alive. */
+static void orders_of_freeing(const char *root)
+{
+    dsh_event event = DSH_EVENT_INIT;
+    OK(dsh_store_open(root, strlen(root), NULL, &store, &err));
+    OK(dsh_log_open(store, DSH_STR("s"), DSH_READ, NULL, &log_handle, &err));
+    OK(dsh_log_events(log_handle, 0, DSH_ALL, NULL, &events, &err));
+    OK(dsh_events_next(events, &event, &err));
+    dsh_store_free(store);
+    dsh_log_free(log_handle);
+    CHECK(is_text(event.type, "turn/start"));
+    dsh_status status = dsh_events_next(events, &event, &err);
+    CHECK(status == DSH_OK || status == DSH_E_HANDLE_CLOSED);
+    dsh_error_free(err);
+    err = NULL;
+    dsh_events_free(events);
+}
+
+int main(int count, char **arguments)
+{
+    CHECK(count == 2);
+    char root[2048];
+    snprintf(root, sizeof root, "%s/sessions", arguments[1]);
+    null_handles();
+    open_all(root);
+    null_results();
+    bad_texts();
+    bad_values();
+    struct_sizes();
+    wrong_kinds();
+    concurrent_iteration();
+    closed_handles();
+    free_all();
+    snprintf(root, sizeof root, "%s/panics", arguments[1]);
+    open_all(root);
+    panics();
+    free_all();
+    orders_of_freeing(root);
+    printf("misuse: ok\n");
+    return 0;
+}
