@@ -101,7 +101,7 @@ def corrupt(root: Path) -> None:
 
 def unsupported(root: Path) -> None:
     path = write_log(root)
-    path.write_bytes(path.read_bytes().replace(b'"plugin:acme/note"', b'"from/the-future"').replace(b',"ignorable":true', b""))
+    path.write_bytes(path.read_bytes().replace(b'"version":4', b'"version":99', 1))
     dsh.Store(root).open_session("s1")
 
 
@@ -116,8 +116,9 @@ def system(root: Path) -> None:
 
 
 def too_long(root: Path) -> None:
-    write_log(root)
-    list(dsh.Store(root, row_bytes_max=20).events("s1"))
+    with dsh.Store(root) as store, store.create(id="s1") as session:
+        session.append("plugin:acme/note", "x" * (3 << 20))
+    list(dsh.Store(root, row_bytes_max=1 << 20).events("s1"))
 
 
 def unknown_type(root: Path) -> None:
@@ -149,7 +150,7 @@ CASES: list[tuple[Callable[[Path], None], type[dsh.DshError], type[Exception], d
     (store_closed, dsh.SessionHandleClosedError, ValueError, {}),
     (lost, dsh.SessionOwnershipLostError, dsh.DshError, {"session_id": "s1"}),
     (corrupt, dsh.SessionPersistenceCorruptionError, dsh.DshError, {"line": 3, "salvageable": 1, "session_id": "s1"}),
-    (unsupported, dsh.SessionFormatUnsupportedError, dsh.DshError, {"event_type": "from/the-future"}),
+    (unsupported, dsh.SessionFormatUnsupportedError, dsh.DshError, {"version": "99"}),
     (conflict, dsh.SessionConflictError, dsh.DshError, {}),
     (system, dsh.DshIOError, OSError, {"os": errno.ENOTDIR, "errno": errno.ENOTDIR}),
     (too_long, dsh.LimitExceededError, dsh.DshError, {"limit": "row_bytes_max"}),
