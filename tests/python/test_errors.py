@@ -115,10 +115,11 @@ def system(root: Path) -> None:
     dsh.Store(root)
 
 
-def too_long(root: Path) -> None:
-    with dsh.Store(root) as store, store.create(id="s1") as session:
-        session.append("plugin:acme/note", "x" * (3 << 20))
-    list(dsh.Store(root, row_bytes_max=1 << 20).events("s1"))
+def too_deep(root: Path) -> None:
+    endless: list[object] = []
+    endless.append(endless)
+    with dsh.Store() as store, store.create() as session:
+        session.append("plugin:acme/note", endless)
 
 
 def unknown_type(root: Path) -> None:
@@ -153,7 +154,7 @@ CASES: list[tuple[Callable[[Path], None], type[dsh.DshError], type[Exception], d
     (unsupported, dsh.SessionFormatUnsupportedError, dsh.DshError, {"version": "99"}),
     (conflict, dsh.SessionConflictError, dsh.DshError, {}),
     (system, dsh.DshIOError, OSError, {"os": errno.ENOTDIR, "errno": errno.ENOTDIR}),
-    (too_long, dsh.LimitExceededError, dsh.DshError, {"limit": "row_bytes_max"}),
+    (too_deep, dsh.LimitExceededError, dsh.DshError, {"limit": "depth_max"}),
     (unknown_type, dsh.EventRefusedError, ValueError, {"rule": "UNKNOWN_EVENT_TYPE", "index": 0}),
     (argument, dsh.InvalidArgumentError, ValueError, {}),
     (lossy, dsh.NotLosslessJsonError, ValueError, {"json_path": "$.turn[1]"}),
