@@ -54,10 +54,26 @@ def big(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return root
 
 
+PLAIN = bytes(16 << 20)
+
+
+def share_left(work: Callable[[], object]) -> float:
+    """How much of its speed a counting thread keeps, against one beside a thread that is as busy and known to need no interpreter.
+
+    Each is measured right after the other, so that a busy machine slows both, and the best of some pairs counts: a moment in which the
+    machine did something else decides nothing, while work that holds the interpreter is slow in every pair.
+    """
+    shares = []
+    for _ in range(6):
+        peer = speed_beside(lambda: hashlib.sha256(PLAIN))
+        shares.append(speed_beside(work) / peer)
+        if shares[-1] >= 0.8:
+            break
+    return max(shares)
+
+
 @pytest.mark.parametrize("what", ["opens", "walks", "checks", "lists"])
 def test_other_threads_run_while_the_library_works(big: Path, what: str) -> None:
-    """Measured against a thread that keeps a processor as busy and is known to need no interpreter, so that a busy machine slows both."""
-    plain = bytes(16 << 20)
     with dsh.Store(big, threads=1) as store, store.open_log("big") as log:
         works: dict[str, Callable[[], object]] = {
             "opens": lambda: store.open_session("big").close(),
@@ -65,10 +81,11 @@ def test_other_threads_run_while_the_library_works(big: Path, what: str) -> None
             "checks": log.check,
             "lists": store.list,
         }
-        pairs = [(speed_beside(lambda: hashlib.sha256(plain)), speed_beside(works[what])) for _ in range(4)]
-    # The best of each: a moment in which the machine did something else decides nothing.
-    peer, ours = (max(column) for column in zip(*pairs, strict=True))
-    assert ours >= 0.8 * peer, f"{ours:.0f} steps a second, {peer:.0f} beside the peer: {pairs}"
+        assert share_left(works[what]) >= 0.8
+
+
+def test_the_measure_sees_work_that_holds_the_interpreter() -> None:
+    assert share_left(lambda: PLAIN.count(b"x")) < 0.8
 
 
 def test_many_threads_on_one_session_lose_nothing(store: dsh.Store) -> None:
