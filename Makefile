@@ -29,8 +29,12 @@ test: lint rust-test python-test
 bench:
 	$(CARGO) bench -p dsh-session-core --bench ratios
 
-demo: build
-	$(VENV)/bin/python demo/demo.py
+build/demo-read: demo/read.c include/dsh_session.h build
+	@mkdir -p build
+	$(CC) -std=c99 -Wall -Wextra -Iinclude -o $@ demo/read.c -Ltarget/release -ldsh_session -Wl,-rpath,$(CURDIR)/target/release
+
+demo: build build/demo-read
+	@$(VENV)/bin/python demo/demo.py
 
 clean:
 	rm -rf target $(VENV) build dist

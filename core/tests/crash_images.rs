@@ -478,7 +478,7 @@ fn torn_rows(image: &CrashImage, writer: &dyn SessionLog, figures: &mut Figures)
     let Some((keep_bytes, cut_bytes, recovered)) = torn else { return BTreeSet::new() };
     figures.torn += 1;
     figures.recovered_rows += recovered;
-    let is_log = |path: &Path| path.to_string_lossy().contains("session.v4.jsonl") && !path.ends_with(".tmp");
+    let is_log = |path: &Path| path.to_string_lossy().contains("session.v4.jsonl") && path.extension() != Some(std::ffi::OsStr::new("tmp"));
     let logs: Vec<_> = image.storage.tree().into_iter().filter(|(path, _)| is_log(path)).collect();
     let log = logs.iter().find(|(path, _)| path.extension().is_some_and(|end| end != "tmp")).unwrap();
     let bytes = &log.1.as_ref().unwrap()[keep_bytes as usize..];
@@ -543,7 +543,7 @@ fn run_chain(seed: u64, way: Way, encoding: Encoding, figures: &mut Figures) {
     let mut story = Story::default();
     figures.chains += 1;
     // Some chains meet nothing but the crash.
-    let is_hostile = seed % 4 != 0;
+    let is_hostile = !seed.is_multiple_of(4);
     for life_number in 0..LIVES {
         let mut life = Life::new(&disk, way, encoding, is_hostile, &mut story, &mut random);
         life.live();

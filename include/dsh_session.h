@@ -1,0 +1,1032 @@
+/*
+ * dsh_session.h: the C interface of dsh-session, durable session logs for AI agents.
+ *
+ * Generated from the Rust sources of the library; do not edit. The error table comes from the library's own.
+ *
+ * A program in five calls:
+ *
+ *     dsh_store *store = NULL;
+ *     dsh_session *session = NULL;
+ *     dsh_error *err = NULL;
+ *     if (dsh_store_open(DSH_STR("sessions"), NULL, &store, &err) != DSH_OK ||
+ *         dsh_session_create(store, DSH_STR("{\"cwd\":\"/repo\"}"), &session, &err) != DSH_OK ||
+ *         dsh_session_append(session, DSH_STR("turn/start"), DSH_STR("{\"turn\":1}"), NULL, NULL, &err) != DSH_OK ||
+ *         dsh_session_close(session, &err) != DSH_OK) {
+ *         fprintf(stderr, "%.*s\n", DSH_FMT(dsh_error_message(err)));
+ *     }
+ *     dsh_error_free(err);
+ *     dsh_session_free(session);
+ *     dsh_store_free(store);
+ *
+ * Rules for all functions:
+ *
+ * - Results. A function that can fail returns a dsh_status: DSH_OK (0), a positive number that informs (DSH_DONE), or a negative
+ *   DSH_E_... code. Results are written only with DSH_OK, and what was in their place is not looked at. With a failure, *err gets an
+ *   error object that the caller frees; err may be NULL. It is not touched otherwise, so set it to NULL before.
+ * - Handles. A handle is used until it is freed. `_close` ends its work, may fail, and may come from any thread while others are inside:
+ *   their next calls get DSH_E_HANDLE_CLOSED. `_free` gives back the memory, closes first if need be, never fails, accepts NULL, and is the last
+ *   call on that handle: no other call may be inside. A store may be freed before what was opened from it.
+ * - Threads. A store, a session and a log may be used by many threads at once; iterators, buffers, errors and events by one at a time, any
+ *   one. A cancel token may be fired from any thread and from a signal handler. `const` means: changes nothing.
+ * - Text in is a pointer and a length: UTF-8, no NUL needed, borrowed for the call. NULL goes with length 0. Text out is lent (dsh_str; how
+ *   long it lives is said at its function) or given (dsh_buffer, freed with dsh_buffer_free).
+ * - Structs that may grow begin with struct_size; initialise them with their DSH_..._INIT.
+ * - Callbacks may call the library unless it is said otherwise, and must not unwind, throw or longjmp out.
+ * - Processes. A handle used in a forked child fails with DSH_E_FORKED_PROCESS; it may be freed there.
+ * - If the library itself breaks down in a call, that call returns DSH_E_PANIC, and so does every later one on the handle but `_free`.
+ */
+
+#ifndef DSH_SESSION_H
+#define DSH_SESSION_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+/* The interface that this header describes: dsh_abi_version() of a library it works with has the same major and no smaller minor. */
+#define DSH_ABI_MAJOR 1
+#define DSH_ABI_MINOR 1
+#define DSH_ABI_VERSION ((uint32_t)DSH_ABI_MAJOR << 16 | (uint32_t)DSH_ABI_MINOR)
+
+/* A string literal as the two arguments pointer and length. */
+#define DSH_STR(literal) (literal), (sizeof(literal) - 1)
+
+/* No text, as the two arguments pointer and length. */
+#define DSH_NONE NULL, 0
+
+/* A dsh_str as the two arguments of "%.*s". Evaluates its argument twice. */
+#define DSH_FMT(text) (int)(text).len, (text).ptr
+
+/* As a count: everything there is. */
+#define DSH_ALL UINT64_MAX
+
+/* How structs begin. */
+#define DSH_EVENT_INIT {sizeof(dsh_event), 0, 0, 0, 0, {NULL, 0}, {NULL, 0}, {NULL, 0}, {NULL, 0}, {NULL, 0}, NULL}
+#define DSH_BUFFER_INIT {NULL, 0, NULL}
+#define DSH_STORE_SETTINGS_INIT {sizeof(dsh_store_settings), 0, 0, 0, 0, 0, 0}
+#define DSH_APPEND_OPTIONS_INIT {sizeof(dsh_append_options), 0, 0, 0, 0, NULL, 0, 0, 0}
+#define DSH_PENDING_INIT {sizeof(dsh_pending), 0, 0, NULL}
+
+/*
+ * What a dsh_status says. A code keeps its name and number for ever; new ones may come.
+ */
+enum {
+    /* Done; the results are written. */
+    DSH_OK = 0,
+    /* There is nothing more: the end of an iterator. */
+    DSH_DONE = 1,
+    /* An argument is not of the form the call takes. Correct the argument and call again. */
+    DSH_E_INVALID_ARGUMENT = -1,
+    /* A value would not come back equal from its JSON text. Send the number as a string, or one that a double holds exactly. */
+    DSH_E_NOT_LOSSLESS_JSON = -2,
+    /* The call was cancelled by its token; nothing of it was done. Call again to do it after all. */
+    DSH_E_CANCELLED = -10,
+    /* Something is larger than a setting of the store allows. Raise the limit named here in the store's settings if the content is trusted. */
+    DSH_E_LIMIT_EXCEEDED = -11,
+    /* A handle was used in a forked child of the process that opened it. Open the store again in the child. */
+    DSH_E_FORKED_PROCESS = -12,
+    /* Several failures of one call, listed as causes. Look at each of the causes. */
+    DSH_E_SEVERAL = -13,
+    /* Memory could not be had. Free memory and call again. */
+    DSH_E_OUT_OF_MEMORY = -14,
+    /* The library broke a promise of its own. Report it with this message; the files are not changed by reporting. */
+    DSH_E_INTERNAL = -15,
+    /* The library stopped in the middle of a call; the handle is unusable. Report it with this message, free the handle and open it again. */
+    DSH_E_PANIC = -16,
+    /* There is no such session. Check the id and the root; `list` shows what is there. */
+    DSH_E_SESSION_NOT_FOUND = -100,
+    /* A session of that id exists, stored or about to be. Choose another id, or open the session. */
+    DSH_E_SESSION_ALREADY_EXISTS = -101,
+    /* Another writer has the session open. Close it there, or open it for reading. */
+    DSH_E_SESSION_ALREADY_OWNED = -102,
+    /* The log or its lock changed under the writer; nothing was written. Close this handle and open the session again to go on from what is stored now. */
+    DSH_E_SESSION_OWNERSHIP_LOST = -103,
+    /* A read handle was asked to write. Open the session for writing. */
+    DSH_E_SESSION_READ_ONLY = -104,
+    /* The handle is closed, or closing. Open the session again. */
+    DSH_E_HANDLE_CLOSED = -105,
+    /* Stored bytes are damaged and cannot be accepted. Nothing was changed; `salvage` gives what is readable before the damage. */
+    DSH_E_SESSION_CORRUPT = -106,
+    /* The log is whole, but this build cannot read it faithfully. Use a program that knows this version or type; nothing was changed. */
+    DSH_E_FORMAT_UNSUPPORTED = -107,
+    /* Files or folders exclude each other. Move all but one of them out of the root; nothing was changed. */
+    DSH_E_SESSION_CONFLICT = -108,
+    /* A log changed or shrank while it was being read. Read again from the start. */
+    DSH_E_SOURCE_CHANGED = -109,
+    /* The operating system refused a call. The system's own error says why; try again once that is resolved. */
+    DSH_E_IO = -110,
+    /* An event breaks the rules of its session; nothing was appended. Correct the event as the reason says. */
+    DSH_E_EVENT_REFUSED = -200,
+    /* A session, or a call on it, breaks the rules of sessions. Correct the call as the reason says. */
+    DSH_E_SESSION_REFUSED = -201,
+};
+
+/**
+ * A bit of the `flags` of `dsh_store_list`: findings about a single session fail the listing or are passed over, as the
+ * reference implementation does it, instead of being named as problems.
+ */
+#define DSH_LIST_STRICT 1
+
+/**
+ * A bit of `dsh_event.flags`: a reader that does not know the type may keep the event without understanding it.
+ */
+#define DSH_EVENT_IGNORABLE 1
+
+/**
+ * A bit of `dsh_append_options.flags`: `time` counts.
+ */
+#define DSH_APPEND_TIME 1
+
+/**
+ * A bit of `dsh_append_options.flags`: `seq` counts.
+ */
+#define DSH_APPEND_SEQ 2
+
+/**
+ * What a log handle may do.
+ */
+typedef enum dsh_access {
+    /**
+     * Reads; never takes ownership, works beside a writer.
+     */
+    DSH_READ = 0,
+    /**
+     * Reads and appends; at most one such handle exists for a session, in all processes.
+     */
+    DSH_WRITE = 1,
+} dsh_access;
+
+/**
+ * How new sessions are stored.
+ */
+typedef enum dsh_encoding {
+    /**
+     * As the sessions that the root already holds; in an empty root compressed.
+     */
+    DSH_ENCODING_OF_ROOT = 0,
+    /**
+     * Lines of text.
+     */
+    DSH_ENCODING_NONE = 1,
+    /**
+     * Compressed with Zstandard. In a root that holds the other encoding `dsh_session_create` fails with `DSH_E_SESSION_CONFLICT`.
+     */
+    DSH_ENCODING_ZSTD = 2,
+} dsh_encoding;
+
+/**
+ * How much a log line matters.
+ */
+typedef enum dsh_log_level {
+    /**
+     * Something was lost or broke: a panic, a failure that no call could report.
+     */
+    DSH_LOG_ERROR = 1,
+    /**
+     * Something is not as it should be, and was dealt with: a torn tail found by an open.
+     */
+    DSH_LOG_WARNING = 2,
+} dsh_log_level;
+
+/**
+ * What an event does to the list of messages that a model sees.
+ */
+typedef enum dsh_surface {
+    /**
+     * Nothing.
+     */
+    DSH_SURFACE_NONE = 0,
+    /**
+     * It is added at the end.
+     */
+    DSH_SURFACE_APPEND = 1,
+    /**
+     * It takes the place of a range.
+     */
+    DSH_SURFACE_REPLACE = 2,
+} dsh_surface;
+
+/**
+ * Stops the calls it is given to, once and for good. May be fired from any thread and from a signal handler. A call that takes one
+ * accepts NULL for none; it looks at the token before its work and between pieces of long work. A cancelled call that changes
+ * something has done it all (`DSH_OK`) or nothing (`DSH_E_CANCELLED`). May be freed once no call that it was given to is running.
+ */
+typedef struct dsh_cancel dsh_cancel;
+
+/**
+ * Why a call failed. A call that takes `dsh_error **err` sets `*err` when it fails and `err` is not NULL; the caller frees it
+ * with `dsh_error_free`. It holds nothing but its own facts, so it may outlive everything else. Used by one thread at a time.
+ * Text got from it lives as long as it does and is followed by a NUL that `len` does not count.
+ */
+typedef struct dsh_error dsh_error;
+
+/**
+ * What keeps the texts of an event alive: part of an iterator, or a kept event.
+ */
+typedef struct dsh_event_owner dsh_event_owner;
+
+/**
+ * A walk over events, in bounded memory. Used by one thread at a time, any one. Keeps alive what it walks over.
+ */
+typedef struct dsh_events dsh_events;
+
+/**
+ * A walk over lines of JSON. Used by one thread at a time, any one. Keeps alive what it walks over.
+ */
+typedef struct dsh_lines dsh_lines;
+
+/**
+ * An open channel onto a stored log. Used by many threads at once. Free it with `dsh_log_free`.
+ */
+typedef struct dsh_log dsh_log;
+
+/**
+ * A session open for appending: at most one such handle exists for a session, in all processes. Used by many threads at once.
+ * Close it with `dsh_session_close` to learn whether everything became durable, then free it with `dsh_session_free`.
+ */
+typedef struct dsh_session dsh_session;
+
+/**
+ * A root of sessions, opened. Used by many threads at once. Sessions, logs and iterators opened from it may outlive it: they
+ * keep alive what they need.
+ */
+typedef struct dsh_store dsh_store;
+
+/**
+ * Text lent by the library: UTF-8 unless it is a path, and not ended by a NUL unless its giver says so. How long it
+ * lives is said where it is given. Absent text is `{NULL, 0}`. Never grows another member.
+ */
+typedef struct dsh_str {
+    /**
+     * The first byte.
+     */
+    const char *ptr;
+    /**
+     * How many bytes.
+     */
+    size_t len;
+} dsh_str;
+
+/**
+ * Text given by the library: the caller frees it with `dsh_buffer_free`. `data` is followed by a NUL that `len`
+ * does not count. Begin with `DSH_BUFFER_INIT`; a call that fills a buffer does not look at what it held, so free it before it is
+ * filled again. Never grows another member.
+ */
+typedef struct dsh_buffer {
+    /**
+     * The first byte; NULL in an empty buffer.
+     */
+    const char *data;
+    /**
+     * How many bytes.
+     */
+    size_t len;
+    /**
+     * The library's own; leave it alone.
+     */
+    void *owner;
+} dsh_buffer;
+
+/**
+ * The outcome of a call: `DSH_OK` (0), a positive number that informs (`DSH_DONE`), or a negative `DSH_E_...`.
+ */
+typedef int32_t dsh_status;
+
+/**
+ * Settings of a store. Begin with `DSH_STORE_SETTINGS_INIT`; 0 means the default everywhere.
+ */
+typedef struct dsh_store_settings {
+    /**
+     * `sizeof(dsh_store_settings)`.
+     */
+    size_t struct_size;
+    /**
+     * A `dsh_encoding`.
+     */
+    int32_t encoding;
+    /**
+     * The deepest nesting of a row that is read, in levels; default 100,000.
+     */
+    uint32_t depth_max;
+    /**
+     * The longest row that is read, in bytes; default and most: 2 GiB less 4 MiB.
+     */
+    uint64_t row_bytes_max;
+    /**
+     * The longest header line that is read, in bytes; default 1 MiB.
+     */
+    uint64_t header_bytes_max;
+    /**
+     * How many threads decode one compressed log, the calling one included; default as many as there are processors, at most 4.
+     */
+    uint32_t threads;
+    /**
+     * Zero.
+     */
+    uint32_t reserved;
+} dsh_store_settings;
+
+/**
+ * A line for the host's log. `level` is a `dsh_log_level`. `text` is one line of UTF-8, lent until the callback returns. Runs on the thread that caused it, with
+ * no lock of the library held; it may call the library, and must not unwind or jump out.
+ */
+typedef void (*dsh_log_callback)(int32_t level, struct dsh_str text, void *user);
+
+/**
+ * Gives back the `user` of a callback; called once, after the callback's last call.
+ */
+typedef void (*dsh_destructor)(void *user);
+
+/**
+ * One event. Begin with `DSH_EVENT_INIT`. The texts are lent: until the next call on the iterator that gave the event, or until
+ * `dsh_event_release` for a kept one. They are not ended by a NUL.
+ */
+typedef struct dsh_event {
+    /**
+     * `sizeof(dsh_event)`, set by the caller.
+     */
+    size_t struct_size;
+    /**
+     * The position in the log, from 0.
+     */
+    uint64_t seq;
+    /**
+     * Milliseconds since 1970, as the writer's clock said.
+     */
+    int64_t time;
+    /**
+     * `DSH_EVENT_IGNORABLE` or 0; other bits may come.
+     */
+    uint32_t flags;
+    /**
+     * Zero.
+     */
+    uint32_t reserved;
+    /**
+     * The event type, such as `turn/start`.
+     */
+    struct dsh_str type;
+    /**
+     * The row as stored: JSON text without a newline.
+     */
+    struct dsh_str row;
+    /**
+     * The payload: JSON text.
+     */
+    struct dsh_str data;
+    /**
+     * `surfaceOp` as stored: JSON text; absent where the row has none.
+     */
+    struct dsh_str surface_op;
+    /**
+     * `sourceEventSeqs` as stored, runs as pairs: JSON text; absent where the row has none. `dsh_event_logical_row` expands them.
+     */
+    struct dsh_str source_event_seqs;
+    /**
+     * The library's own: what keeps the texts alive.
+     */
+    const struct dsh_event_owner *owner;
+} dsh_event;
+
+/**
+ * What an event carries beyond its type and payload. Begin with `DSH_APPEND_OPTIONS_INIT`.
+ */
+typedef struct dsh_append_options {
+    /**
+     * `sizeof(dsh_append_options)`.
+     */
+    size_t struct_size;
+    /**
+     * A `dsh_surface`.
+     */
+    int32_t surface;
+    /**
+     * `DSH_APPEND_TIME`, `DSH_APPEND_SEQ`, both or 0.
+     */
+    uint32_t flags;
+    /**
+     * The first seq of the range that `DSH_SURFACE_REPLACE` replaces.
+     */
+    uint64_t surface_start_seq;
+    /**
+     * The last seq of that range.
+     */
+    uint64_t surface_end_seq;
+    /**
+     * The events this one was made from, each earlier than itself; NULL where none are named.
+     */
+    const uint64_t *source_event_seqs;
+    /**
+     * How many.
+     */
+    size_t source_event_seqs_len;
+    /**
+     * With `DSH_APPEND_TIME`: milliseconds since 1970, instead of the clock's.
+     */
+    int64_t time;
+    /**
+     * With `DSH_APPEND_SEQ`: the seq that the event must get; any other is refused (`SEQ_NOT_CONTIGUOUS`).
+     */
+    uint64_t seq;
+} dsh_append_options;
+
+/**
+ * Events that were accepted and are not on the disk yet. Begin with `DSH_PENDING_INIT`.
+ */
+typedef struct dsh_pending {
+    /**
+     * `sizeof(dsh_pending)`, set by the caller.
+     */
+    size_t struct_size;
+    /**
+     * How many.
+     */
+    uint64_t events;
+    /**
+     * Their text, in bytes.
+     */
+    uint64_t bytes;
+    /**
+     * Why the last attempt to write them failed, the caller's to free; NULL if it did not.
+     */
+    struct dsh_error *error;
+} dsh_pending;
+
+#ifdef __cplusplus
+extern "C" {
+#endif // __cplusplus
+
+/**
+ * The ABI of the library: major version times 65536 plus minor version. Compare through the header's `dsh_check_abi`.
+ */
+uint32_t dsh_abi_version(void);
+
+/**
+ * The version of the library, such as `0.1.0`; followed by a NUL, lives for ever.
+ */
+struct dsh_str dsh_version(void);
+
+/**
+ * Whether the library has a part: `files`, `memory` (stores without a root), `zstd`, `log-callback`. False for words it does not
+ * know.
+ */
+bool dsh_has_feature(const char *name,
+                     size_t name_len);
+
+/**
+ * Frees the text and leaves the buffer empty, ready to be filled again. NULL and empty buffers are fine.
+ */
+void dsh_buffer_free(struct dsh_buffer *buffer);
+
+/**
+ * The code: a `DSH_E_…`, the same number that the failed call returned. 0 for NULL.
+ */
+dsh_status dsh_error_code(const struct dsh_error *error);
+
+/**
+ * The name of the code without `DSH_E_`, such as `SESSION_NOT_FOUND`; the same word in every language.
+ */
+struct dsh_str dsh_error_name(const struct dsh_error *error);
+
+/**
+ * What a person reads: what happened, where, and what to do.
+ */
+struct dsh_str dsh_error_message(const struct dsh_error *error);
+
+/**
+ * What happened, without place and advice.
+ */
+struct dsh_str dsh_error_summary(const struct dsh_error *error);
+
+/**
+ * What to do next, in one sentence.
+ */
+struct dsh_str dsh_error_advice(const struct dsh_error *error);
+
+/**
+ * The file or folder concerned, absolute, in the bytes of the file system; absent where none is.
+ */
+struct dsh_str dsh_error_path(const struct dsh_error *error);
+
+/**
+ * How many files or folders exclude each other, for `DSH_E_SESSION_CONFLICT`; 0 otherwise.
+ */
+size_t dsh_error_path_count(const struct dsh_error *error);
+
+/**
+ * One of the `dsh_error_path_count` files or folders, from 0; absent past the last.
+ */
+struct dsh_str dsh_error_path_at(const struct dsh_error *error, size_t index);
+
+/**
+ * The session concerned; absent where none is.
+ */
+struct dsh_str dsh_error_session_id(const struct dsh_error *error);
+
+/**
+ * The event type concerned; absent where none is.
+ */
+struct dsh_str dsh_error_event_type(const struct dsh_error *error);
+
+/**
+ * The format version that was found, as it is written; absent where that is not the trouble.
+ */
+struct dsh_str dsh_error_version(const struct dsh_error *error);
+
+/**
+ * The part of the log that a finding is about: `header`, `first-frame`, `row`, `seed-marker`, `relationship` or `identity`.
+ */
+struct dsh_str dsh_error_at(const struct dsh_error *error);
+
+/**
+ * The rule that was broken: R1 to R11, A1 to A25, or the reason of a refusal such as `SEQ_NOT_CONTIGUOUS`.
+ */
+struct dsh_str dsh_error_rule(const struct dsh_error *error);
+
+/**
+ * The name of the limit that was passed, for `DSH_E_LIMIT_EXCEEDED`.
+ */
+struct dsh_str dsh_error_limit(const struct dsh_error *error);
+
+/**
+ * Who owns the session, for `DSH_E_SESSION_ALREADY_OWNED`: process id and program name, where known.
+ */
+struct dsh_str dsh_error_owner(const struct dsh_error *error);
+
+/**
+ * Where in a JSON value the offending part stands, such as `$.items[3]`, for `DSH_E_NOT_LOSSLESS_JSON`.
+ */
+struct dsh_str dsh_error_json_path(const struct dsh_error *error);
+
+/**
+ * The position of the event in its log, from 0; -1 where not known.
+ */
+int64_t dsh_error_seq(const struct dsh_error *error);
+
+/**
+ * The line in the decompressed text, from 1, which is the header; -1 where not known.
+ */
+int64_t dsh_error_line(const struct dsh_error *error);
+
+/**
+ * The frame of a compressed log, from 0, which is the header's; -1 where not known.
+ */
+int64_t dsh_error_frame(const struct dsh_error *error);
+
+/**
+ * The byte offset in the file, from 0; -1 where not known.
+ */
+int64_t dsh_error_offset(const struct dsh_error *error);
+
+/**
+ * Which member of a batch was refused, from 0; -1 where that is not the trouble.
+ */
+int64_t dsh_error_index(const struct dsh_error *error);
+
+/**
+ * The number that should have stood where `dsh_error_got` stands; -1 where not known.
+ */
+int64_t dsh_error_expected(const struct dsh_error *error);
+
+/**
+ * The number found; -1 where not known.
+ */
+int64_t dsh_error_got(const struct dsh_error *error);
+
+/**
+ * How many events before the damage can be read; -1 where not known.
+ */
+int64_t dsh_error_salvageable(const struct dsh_error *error);
+
+/**
+ * The operating system's `errno`; 0 where the system is not the trouble.
+ */
+int32_t dsh_error_os(const struct dsh_error *error);
+
+/**
+ * How many errors this one sums up (`DSH_E_SEVERAL`) or was caused by.
+ */
+size_t dsh_error_cause_count(const struct dsh_error *error);
+
+/**
+ * One of the `dsh_error_cause_count` causes, from 0; NULL past the last. Lent: it lives as long as `error`, and is not
+ * to be freed.
+ */
+const struct dsh_error *dsh_error_cause(const struct dsh_error *error, size_t index);
+
+/**
+ * The error as a JSON object with every fact that is known: `code`, `message`, and of `path`, `id`, `type`, `version`,
+ * `at`, `rule`, `limit`, `owner`, `jsonPath`, `seq`, `line`, `frame`, `offset`, `expected`, `got`, `index`, `salvageable`, `os`,
+ * `paths` and `causes` those that apply. Fails only for NULL arguments.
+ */
+dsh_status dsh_error_json(const struct dsh_error *error,
+                          struct dsh_buffer *out,
+                          struct dsh_error **err);
+
+/**
+ * Frees an error. NULL is fine, and a lent cause is left alone.
+ */
+void dsh_error_free(struct dsh_error *error);
+
+/**
+ * A new token, not fired. Free it with `dsh_cancel_free`.
+ */
+dsh_status dsh_cancel_new(struct dsh_cancel **cancel, struct dsh_error **err);
+
+/**
+ * Fires the token: one atomic store, safe in a signal handler and from any thread. NULL is fine.
+ */
+void dsh_cancel_fire(const struct dsh_cancel *cancel);
+
+/**
+ * Whether the token was fired. False for NULL.
+ */
+bool dsh_cancel_is_fired(const struct dsh_cancel *cancel);
+
+/**
+ * Frees a token. NULL is fine.
+ */
+void dsh_cancel_free(struct dsh_cancel *cancel);
+
+/**
+ * The next line: a JSON object without a newline, lent until the next call on the iterator and followed by a NUL. `DSH_DONE` at the
+ * end. Fails with `DSH_E_INVALID_ARGUMENT` if another thread is inside.
+ */
+dsh_status dsh_lines_next(struct dsh_lines *lines,
+                          struct dsh_str *line,
+                          struct dsh_error **err);
+
+/**
+ * Frees the iterator. NULL is fine.
+ */
+void dsh_lines_free(struct dsh_lines *lines);
+
+/**
+ * Opens a root. It need not exist: the first session makes it. With `root` NULL (and `root_len` 0) the store is kept in memory: it
+ * writes no file, and its sessions go with it. `settings` may be NULL. The store is freed with `dsh_store_free`.
+ * Fails with `DSH_E_IO` if the root is there and is no readable folder.
+ */
+dsh_status dsh_store_open(const char *root,
+                          size_t root_len,
+                          const struct dsh_store_settings *settings,
+                          struct dsh_store **store,
+                          struct dsh_error **err);
+
+/**
+ * The root, absolute, in the bytes of the file system; absent for a store in memory. Lives as long as the store.
+ */
+struct dsh_str dsh_store_root(const struct dsh_store *store);
+
+/**
+ * Gives log lines of the store, and of what is opened from it, to a callback; NULL removes the one before. `destructor` (or NULL) is called
+ * once with `user`, after the callback's last call: when it is replaced or removed, or when the store and everything opened from it are
+ * freed. If this call fails the destructor is not called.
+ */
+dsh_status dsh_store_set_log_callback(struct dsh_store *store,
+                                      dsh_log_callback callback,
+                                      void *user,
+                                      dsh_destructor destructor,
+                                      struct dsh_error **err);
+
+/**
+ * One session without its events, as a JSON object with `header`, `formatStatus`, `sizeBytes` and `revision`.
+ * Fails with `DSH_E_SESSION_NOT_FOUND`, and as a read open does if the session is damaged.
+ */
+dsh_status dsh_store_stat(const struct dsh_store *store,
+                          const char *id,
+                          size_t id_len,
+                          const struct dsh_cancel *cancel,
+                          struct dsh_buffer *out,
+                          struct dsh_error **err);
+
+/**
+ * Every session, most recently created first, as lines of JSON: for each session what `dsh_store_stat` gives, then for each file or folder
+ * that is no usable session `{"problem":{"path","id"?,"code","message"}}`. One damaged session hides no other. `flags` is 0 or
+ * `DSH_LIST_STRICT`. The iterator is freed with `dsh_lines_free`. Fails with `DSH_E_IO` if the root cannot be read.
+ */
+dsh_status dsh_store_list(const struct dsh_store *store,
+                          uint32_t flags,
+                          const struct dsh_cancel *cancel,
+                          struct dsh_lines **lines,
+                          struct dsh_error **err);
+
+/**
+ * Makes every log handle of the store durable, and goes on past failures. What a session has accepted and not written yet is written
+ * by its own `dsh_session_flush`. Several failures come as `DSH_E_SEVERAL`, with causes.
+ */
+dsh_status dsh_store_flush(struct dsh_store *store,
+                           struct dsh_error **err);
+
+/**
+ * Closes the store: later calls on it fail with `DSH_E_HANDLE_CLOSED`. What was opened from it stays open and works on. A second close does nothing.
+ */
+dsh_status dsh_store_close(struct dsh_store *store,
+                           struct dsh_error **err);
+
+/**
+ * Frees a store, closing it if need be. NULL is fine.
+ */
+void dsh_store_free(struct dsh_store *store);
+
+/**
+ * The next event; `DSH_DONE` at the end. The texts of the event given before are gone. Fails with what the reading finds
+ * (`DSH_E_SESSION_CORRUPT`, `DSH_E_SOURCE_CHANGED`, `DSH_E_LIMIT_EXCEEDED`, `DSH_E_CANCELLED`, `DSH_E_IO`); after that there is
+ * nothing more. `DSH_E_INVALID_ARGUMENT` if another thread is inside.
+ */
+dsh_status dsh_events_next(struct dsh_events *events,
+                           struct dsh_event *event,
+                           struct dsh_error **err);
+
+/**
+ * Several events at once: up to `capacity` of them into the array, `*count` says how many. The first element's `struct_size` counts
+ * for all of them, and is the distance between them. A batch ends early after 1 MiB of row text, and before a failure, which the next call
+ * reports. `DSH_DONE` when there was none left. Otherwise as `dsh_events_next`: all texts live until the next call.
+ */
+dsh_status dsh_events_next_batch(struct dsh_events *events,
+                                 struct dsh_event *batch,
+                                 size_t capacity,
+                                 size_t *count,
+                                 struct dsh_error **err);
+
+/**
+ * Frees the iterator and with it the texts of the events it gave last. NULL is fine.
+ */
+void dsh_events_free(struct dsh_events *events);
+
+/**
+ * Keeps an event beyond the next call on its iterator: `*kept` gets the same facts, with texts that live until `dsh_event_release`.
+ * Nothing is copied; the buffer that the row shares with its neighbours (about 1 MiB) stays as long as one of them is kept.
+ */
+dsh_status dsh_event_retain(const struct dsh_event *event,
+                            struct dsh_event *kept,
+                            struct dsh_error **err);
+
+/**
+ * Gives back a kept event and sets everything in it but `struct_size` to zero. NULL, an empty event and one that was not kept are fine.
+ */
+void dsh_event_release(struct dsh_event *event);
+
+/**
+ * The row with the pairs of `sourceEventSeqs` expanded to numbers: what other programs take. The stored row where there are none.
+ */
+dsh_status dsh_event_logical_row(const struct dsh_event *event,
+                                 struct dsh_buffer *out,
+                                 struct dsh_error **err);
+
+/**
+ * A new session. `header` is a JSON object with any of `id`, `createdAt`, `cwd`, `parentSession`, `origin`, `delegationDepth`,
+ * `agentPreset`; no text (length 0) means `{}`. Without `id` one is minted: see `dsh_session_id`. The session is on the disk with its first
+ * written batch, or with `dsh_session_flush`. Fails with `DSH_E_INVALID_ARGUMENT`, `DSH_E_SESSION_ALREADY_EXISTS`,
+ * `DSH_E_SESSION_CONFLICT` (the root uses the other encoding), `DSH_E_IO`.
+ */
+dsh_status dsh_session_create(struct dsh_store *store,
+                              const char *header,
+                              size_t header_len,
+                              struct dsh_session **session,
+                              struct dsh_error **err);
+
+/**
+ * Opens a stored session for appending where its log ends; the whole log is read and checked. What was found wrong and dealt
+ * with is told by `dsh_session_notices`. Fails with `DSH_E_SESSION_NOT_FOUND`, `DSH_E_SESSION_ALREADY_OWNED` (see `dsh_error_owner`),
+ * `DSH_E_SESSION_CORRUPT`, `DSH_E_FORMAT_UNSUPPORTED`, `DSH_E_SESSION_CONFLICT`, `DSH_E_LIMIT_EXCEEDED`, `DSH_E_CANCELLED`, `DSH_E_IO`.
+ */
+dsh_status dsh_session_open(struct dsh_store *store,
+                            const char *id,
+                            size_t id_len,
+                            const struct dsh_cancel *cancel,
+                            struct dsh_session **session,
+                            struct dsh_error **err);
+
+/**
+ * The session's id. Lives as long as the handle.
+ */
+struct dsh_str dsh_session_id(const struct dsh_session *session);
+
+/**
+ * The header, as the JSON object that stands in the log's first line.
+ */
+dsh_status dsh_session_header(const struct dsh_session *session, struct dsh_buffer *out, struct dsh_error **err);
+
+/**
+ * Accepts one event; it is durable when `dsh_session_flush` or `dsh_session_close` has returned. `data` is JSON text, the payload.
+ * `options` may be NULL. `*seq` (`seq` may be NULL) gets the event's position. Fails with `DSH_E_EVENT_REFUSED` (`dsh_error_rule`
+ * tells why), `DSH_E_INVALID_ARGUMENT`, `DSH_E_NOT_LOSSLESS_JSON` (`dsh_error_json_path`), `DSH_E_LIMIT_EXCEEDED`, `DSH_E_HANDLE_CLOSED`;
+ * then nothing was accepted.
+ */
+dsh_status dsh_session_append(struct dsh_session *session,
+                              const char *type,
+                              size_t type_len,
+                              const char *data,
+                              size_t data_len,
+                              const struct dsh_append_options *options,
+                              uint64_t *seq,
+                              struct dsh_error **err);
+
+/**
+ * Accepts many events together: all of them or none, and in one frame on the disk. `rows` holds one JSON object a line, with `type`, `data`
+ * and optionally `surfaceOp`, `sourceEventSeqs`, `seq`, `time` and, on plugin records, `ignorable`. `*first_seq` and `*count` (both may be
+ * NULL) tell where they went. Errors as those of `dsh_session_append`, with the line in `dsh_error_index`, from 0; empty lines do not count.
+ */
+dsh_status dsh_session_append_rows(struct dsh_session *session,
+                                   const char *rows,
+                                   size_t rows_len,
+                                   uint64_t *first_seq,
+                                   uint64_t *count,
+                                   struct dsh_error **err);
+
+/**
+ * The durability barrier: on return every accepted event is on the disk, and the session exists for other processes.
+ * Fails with `DSH_E_SESSION_OWNERSHIP_LOST`, `DSH_E_SESSION_ALREADY_OWNED` and `DSH_E_SESSION_ALREADY_EXISTS` (first write),
+ * `DSH_E_HANDLE_CLOSED`, `DSH_E_CANCELLED`, `DSH_E_IO` (`dsh_error_os`); the events wait on, in order.
+ */
+dsh_status dsh_session_flush(struct dsh_session *session,
+                             const struct dsh_cancel *cancel,
+                             struct dsh_error **err);
+
+/**
+ * The seq that the next event gets: how many events the session has, those included that are not written yet.
+ */
+dsh_status dsh_session_next_seq(const struct dsh_session *session, uint64_t *seq, struct dsh_error **err);
+
+/**
+ * How many events at the beginning were inherited by a fork; 0 in a session that is not seeded.
+ */
+dsh_status dsh_session_inherited_event_count(const struct dsh_session *session,
+                                             uint64_t *count,
+                                             struct dsh_error **err);
+
+/**
+ * What is accepted and not on the disk yet, and why not. `pending->error`, if not NULL, is the caller's to free.
+ */
+dsh_status dsh_session_pending(const struct dsh_session *session, struct dsh_pending *pending, struct dsh_error **err);
+
+/**
+ * The events of a range, those included that are not written yet: `count` of them (`DSH_ALL`: all) from position `from` on.
+ * The iterator is freed with `dsh_events_free`.
+ */
+dsh_status dsh_session_events(const struct dsh_session *session,
+                              uint64_t from,
+                              uint64_t count,
+                              struct dsh_events **events,
+                              struct dsh_error **err);
+
+/**
+ * The last `count` events, those included that are not written yet. The iterator is freed with `dsh_events_free`.
+ */
+dsh_status dsh_session_events_newest(const struct dsh_session *session,
+                                     uint64_t count,
+                                     struct dsh_events **events,
+                                     struct dsh_error **err);
+
+/**
+ * What opening and writing have found so far: a JSON array of objects with a `kind`, such as `torn-tail`.
+ */
+dsh_status dsh_session_notices(const struct dsh_session *session, struct dsh_buffer *out, struct dsh_error **err);
+
+/**
+ * Writes what waits and gives up ownership; may come from any thread, while others are inside. Later calls fail with
+ * `DSH_E_HANDLE_CLOSED`; a second close does nothing. Fails as `dsh_session_flush`: the session is closed all the same, and what could not be
+ * written is lost.
+ */
+dsh_status dsh_session_close(struct dsh_session *session,
+                             struct dsh_error **err);
+
+/**
+ * Frees a session, closing it if need be; what that loses is only told to the log callback. NULL is fine.
+ */
+void dsh_session_free(struct dsh_session *session);
+
+/**
+ * Opens a stored log. `access` is a `dsh_access`: to write, the whole log is read and checked; to read, its header.
+ * Fails with `DSH_E_SESSION_NOT_FOUND`, `DSH_E_SESSION_ALREADY_OWNED`, `DSH_E_SESSION_CORRUPT`, `DSH_E_FORMAT_UNSUPPORTED`,
+ * `DSH_E_SESSION_CONFLICT`, `DSH_E_LIMIT_EXCEEDED`, `DSH_E_CANCELLED`, `DSH_E_IO`.
+ */
+dsh_status dsh_log_open(struct dsh_store *store,
+                        const char *id,
+                        size_t id_len,
+                        int32_t access,
+                        const struct dsh_cancel *cancel,
+                        struct dsh_log **log,
+                        struct dsh_error **err);
+
+/**
+ * A new log, open for whole rows (importers). `header` is as in `dsh_session_create`, but `id` and `createdAt` must be given. With
+ * `inherited_event_count` >= 0 the log begins with that many events of another session, and the header says `"isSeeded":true`; -1 otherwise.
+ * Fails as `dsh_session_create`.
+ */
+dsh_status dsh_log_create(struct dsh_store *store,
+                          const char *header,
+                          size_t header_len,
+                          int64_t inherited_event_count,
+                          const struct dsh_cancel *cancel,
+                          struct dsh_log **log,
+                          struct dsh_error **err);
+
+/**
+ * The session's id. Lives as long as the handle.
+ */
+struct dsh_str dsh_log_id(const struct dsh_log *log);
+
+/**
+ * The header, as the JSON object that stands in the log's first line.
+ */
+dsh_status dsh_log_header(const struct dsh_log *log, struct dsh_buffer *out, struct dsh_error **err);
+
+/**
+ * Adds whole rows, one JSON object a line with `seq` and `time`, as one batch: all of them or none, one frame, on the disk on return. The first
+ * row's seq must be the next one. `*count` (`count` may be NULL) tells how many rows there were. Fails with `DSH_E_INVALID_ARGUMENT`
+ * (`dsh_error_index` is the line, from 0, empty ones not counted), `DSH_E_SESSION_READ_ONLY`, `DSH_E_FORMAT_UNSUPPORTED` (an unknown required
+ * type), and as `dsh_session_flush`.
+ */
+dsh_status dsh_log_append_rows(struct dsh_log *log,
+                               const char *rows,
+                               size_t rows_len,
+                               const struct dsh_cancel *cancel,
+                               uint64_t *count,
+                               struct dsh_error **err);
+
+/**
+ * The events of a range: `count` of them (`DSH_ALL`: all) from position `from` on, read while walking, in bounded memory.
+ * The token also stops the walk. The iterator is freed with `dsh_events_free`.
+ */
+dsh_status dsh_log_events(const struct dsh_log *log,
+                          uint64_t from,
+                          uint64_t count,
+                          const struct dsh_cancel *cancel,
+                          struct dsh_events **events,
+                          struct dsh_error **err);
+
+/**
+ * The last `count` events; only the end of the log is read. Otherwise as `dsh_log_events`.
+ */
+dsh_status dsh_log_events_newest(const struct dsh_log *log,
+                                 uint64_t count,
+                                 const struct dsh_cancel *cancel,
+                                 struct dsh_events **events,
+                                 struct dsh_error **err);
+
+/**
+ * How many events the log has. To read that, a read handle looks at the end of the log.
+ */
+dsh_status dsh_log_event_count(const struct dsh_log *log,
+                               const struct dsh_cancel *cancel,
+                               uint64_t *count,
+                               struct dsh_error **err);
+
+/**
+ * How many events at the beginning were inherited by a fork; 0 in a session that is not seeded.
+ */
+dsh_status dsh_log_inherited_event_count(const struct dsh_log *log,
+                                         const struct dsh_cancel *cancel,
+                                         uint64_t *count,
+                                         struct dsh_error **err);
+
+/**
+ * Reads and checks everything, keeps nothing, and tells what the log is like, as a JSON object: `events`, `inheritedEventCount`, `fileBytes`,
+ * `frames` (0 for a log of plain lines), and for a torn tail `keepBytes` and `cutBytes`. Fails at the first damage.
+ */
+dsh_status dsh_log_check(const struct dsh_log *log,
+                         const struct dsh_cancel *cancel,
+                         struct dsh_buffer *out,
+                         struct dsh_error **err);
+
+/**
+ * The durability barrier: on return the session exists for other processes, with everything appended. Fails as `dsh_session_flush`, and with
+ * `DSH_E_SESSION_READ_ONLY`.
+ */
+dsh_status dsh_log_flush(struct dsh_log *log,
+                         const struct dsh_cancel *cancel,
+                         struct dsh_error **err);
+
+/**
+ * What opening and writing have found so far: a JSON array of objects with a `kind`, such as `torn-tail`.
+ */
+dsh_status dsh_log_notices(const struct dsh_log *log, struct dsh_buffer *out, struct dsh_error **err);
+
+/**
+ * Ends the work and gives up ownership; may come from any thread, while others are inside. Later calls fail with `DSH_E_HANDLE_CLOSED`; a second
+ * close does nothing.
+ */
+dsh_status dsh_log_close(struct dsh_log *log,
+                         struct dsh_error **err);
+
+/**
+ * Frees a log handle, closing it if need be; what that loses is only told to the log callback. NULL is fine. Iterators opened from it
+ * may still be freed, not used.
+ */
+void dsh_log_free(struct dsh_log *log);
+
+#ifdef __cplusplus
+}  // extern "C"
+#endif  // __cplusplus
+/**
+ * Whether the library that the program runs with fits the header it was built with: the same major version, no older minor one.
+ * Worth a call at the start of a program that is linked with the shared library.
+ */
+static inline bool dsh_check_abi(void)
+{
+    uint32_t library = dsh_abi_version();
+    return library >> 16 == DSH_ABI_MAJOR && (library & 0xffff) >= DSH_ABI_MINOR;
+}
+
+#endif /* DSH_SESSION_H */
