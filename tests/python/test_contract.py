@@ -72,9 +72,9 @@ def test_every_call_on_a_closed_handle_says_so(store: dsh.Store) -> None:
     session.close()
     session.close()
     assert session.closed and "closed" in repr(session)
-    for call in (lambda: session.append(*NOTE), session.flush, session.events):
+    for other in (lambda: session.append(*NOTE), session.flush, session.events):
         with pytest.raises(dsh.SessionHandleClosedError):
-            call()
+            other()
     assert session.id == "s1" and session.next_seq == 1, "what is known stays known"
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 from pathlib import Path
+from typing import Literal
 
 import pytest
 
@@ -119,7 +120,7 @@ def test_stat_knows_a_session_and_its_absence(store: dsh.Store) -> None:
 
 
 @pytest.mark.parametrize("encoding", ["zstd", "none"])
-def test_new_sessions_take_the_encoding_that_was_asked_for(root: Path, encoding: str) -> None:
+def test_new_sessions_take_the_encoding_that_was_asked_for(root: Path, encoding: Literal["zstd", "none"]) -> None:
     with dsh.Store(root, encoding=encoding) as store, store.create(id="s1") as session:
         session.append(*NOTE)
         session.flush()
