@@ -15,7 +15,8 @@ import dsh_session as dsh
 # A handle that a test forgets is a mistake of the test; the tests about forgotten handles say so themselves.
 pytestmark = pytest.mark.filterwarnings("error::ResourceWarning")
 
-TURN = ("turn/start", {"turn": 1})
+# A plugin record: it may stand anywhere in a session, as often as one likes.
+NOTE = ("plugin:acme/note", {"turn": 1})
 
 # How long a child process may take before it counts as hung. Far above what any of them needs, so that a slow machine passes.
 HUNG_AFTER_S = 120

@@ -135,8 +135,9 @@ impl<'py> Container<'py> {
         let Members::Dict(pairs) = &self.members else { return format!("[{index}]") };
         let key = pairs.get_item(index).and_then(|pair| pair.get_item(0));
         let key = key.map(|key| key.to_string()).unwrap_or_default();
-        let is_plain =
-            !key.is_empty() && key.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'_');
+        let is_plain = !key.starts_with(|first: char| first.is_ascii_digit())
+            && !key.is_empty()
+            && key.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'_');
         if is_plain { format!(".{key}") } else { format!("[{key:?}]") }
     }
 }

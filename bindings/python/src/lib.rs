@@ -12,9 +12,11 @@
 //! | `records` | from the core's records to those of the package |
 //! | `event`, `events` | one event; walking many |
 //! | `handle` | closing, and what happens to a handle that nobody closed |
+//! | `command` | the command line, as one function |
 //! | `store`, `session`, `log` | the three classes that people hold |
 
 mod arguments;
+mod command;
 mod error;
 mod event;
 mod events;
@@ -31,6 +33,8 @@ use pyo3::prelude::*;
 /// What the package is built on. Use `dsh_session`; nothing here is an interface of its own.
 #[pymodule]
 mod _native {
+    #[pymodule_export]
+    use crate::command::run_command_line;
     #[pymodule_export]
     use crate::error::error_table;
     #[pymodule_export]

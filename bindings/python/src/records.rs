@@ -53,10 +53,16 @@ pub(crate) fn snapshot<'py>(py: Python<'py>, snapshot: &Snapshot) -> PyResult<Bo
     )
 }
 
+/// Records made before other threads get a turn. Making one runs Python code, and a waiting thread would otherwise wait for the whole list.
+const RECORDS_PER_TURN: usize = 32;
+
 pub(crate) fn listing<'py>(py: Python<'py>, listing: &Listing) -> PyResult<Bound<'py, PyAny>> {
     let sessions = PyList::empty(py);
-    for session in &listing.sessions {
-        sessions.append(snapshot(py, session)?)?;
+    for turn in listing.sessions.chunks(RECORDS_PER_TURN) {
+        for session in turn {
+            sessions.append(snapshot(py, session)?)?;
+        }
+        py.detach(|| ());
     }
     let problems = PyList::empty(py);
     for problem in &listing.problems {

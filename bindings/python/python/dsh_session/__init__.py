@@ -15,7 +15,7 @@ Append the events of an agent run; when ``flush`` has returned, no crash, full d
 
 from __future__ import annotations
 
-from . import _codes
+from . import _codes, aio
 from ._base import DshError
 from ._codes import *  # noqa: F403
 from ._native import VERSION as __version__
@@ -39,5 +39,6 @@ __all__ = [
     "Store",
     "TornTail",
     "__version__",
+    "aio",
 ]
 __all__ += _codes.__all__

@@ -1,7 +1,7 @@
 """The native module. Use ``dsh_session``; nothing here is an interface of its own."""
 
 import os
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Final, Literal, TypeAlias, TypeVar, final
@@ -26,12 +26,14 @@ __all__ = [
     "Store",
     "encode_json",
     "error_table",
+    "run_command_line",
 ]
 
 VERSION: Final[str]
 
 def encode_json(value: _Json) -> bytes: ...
 def error_table() -> list[tuple[str, int, str, str, str]]: ...
+def run_command_line(arguments: Sequence[str | os.PathLike[str]]) -> int: ...
 @final
 class CancelToken:
     def __new__(cls) -> CancelToken: ...

@@ -25,8 +25,9 @@ import asyncio
 import os
 import threading
 from collections.abc import Callable, Coroutine, Iterable
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import suppress
+from functools import partial
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Literal, ParamSpec, TypeAlias, TypeVar
@@ -69,10 +70,15 @@ class _Threads:
 _threads = _Threads()
 
 
+def _start(token: _native.CancelToken, call: Callable[[], _R]) -> Future[_R]:
+    """Has a thread make the call, stoppable by the token."""
+    return _threads.get().submit(lambda: token.run(call))
+
+
 async def _read(function: Callable[_P, _R], *args: _P.args, **kwargs: _P.kwargs) -> _R:
     """Calls on a thread; a cancelled caller goes on at once, and the call is told to stop."""
     token = _native.CancelToken()
-    future = asyncio.wrap_future(_threads.get().submit(token.run, function, *args, **kwargs))
+    future = asyncio.wrap_future(_start(token, partial(function, *args, **kwargs)))
     try:
         await asyncio.wait([future])
     except asyncio.CancelledError:
@@ -85,7 +91,7 @@ async def _read(function: Callable[_P, _R], *args: _P.args, **kwargs: _P.kwargs)
 async def _change(function: Callable[_P, _R], *args: _P.args, **kwargs: _P.kwargs) -> _R:
     """Calls on a thread; a cancelled caller learns the outcome first."""
     token = _native.CancelToken()
-    started = _threads.get().submit(token.run, function, *args, **kwargs)
+    started = _start(token, partial(function, *args, **kwargs))
     future = asyncio.wrap_future(started)
     try:
         await asyncio.wait([future])
