@@ -285,7 +285,9 @@ impl<'a> Life<'a> {
         assert!(self.story.was_sent(&rows), "a writer found what was never sent");
         assert!(rows.len() >= self.story.acknowledged.unwrap_or(0), "acknowledged events are gone");
         // What a crash left of a run is one from now on: the next one follows it.
-        self.story.sent.push((0, rows.clone()));
+        if !rows.is_empty() {
+            self.story.sent.push((0, rows.clone()));
+        }
         self.story.accepted = rows;
         self.story.waiting.clear();
         self.is_settled = self.story.acknowledged.is_none() && self.story.accepted.is_empty();
