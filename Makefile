@@ -29,8 +29,12 @@ test: lint rust-test python-test
 bench:
 	$(CARGO) bench -p dsh-session-core --bench ratios
 
-demo: build
-	$(VENV)/bin/python demo/demo.py
+# The demo uses the development build, as the tests do: one build serves both.
+demo: python-install
+	$(CARGO) build --workspace
+	@mkdir -p build
+	$(CC) -std=c99 -Wall -Wextra -Iinclude -o build/demo-read demo/read.c -Ltarget/debug -ldsh_session -Wl,-rpath,$(CURDIR)/target/debug
+	@$(VENV)/bin/python demo/demo.py
 
 clean:
 	rm -rf target $(VENV) build dist

@@ -221,7 +221,11 @@ fn store_with_threads(root: &Path, threads: usize) -> Store {
 fn read_all(store: &Store) {
     let log = store.open_log(ID, Access::Read).unwrap();
     let events = log.events(EventRange::ALL, &CancelToken::new()).unwrap();
-    let count = events.map(|event| std::hint::black_box(event.unwrap())).count();
+    let mut count = 0;
+    for event in events {
+        std::hint::black_box(event.unwrap());
+        count += 1;
+    }
     assert_eq!(count, EVENTS);
 }
 

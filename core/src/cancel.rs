@@ -40,6 +40,13 @@ impl CancelToken {
         self.flag.load(Ordering::Relaxed)
     }
 
+    /// The flag itself, for code that can only set one, such as a crate that registers signal handlers. Setting it cancels; nothing
+    /// takes it back.
+    #[must_use]
+    pub fn flag(&self) -> Arc<AtomicBool> {
+        Arc::clone(&self.flag)
+    }
+
     /// Fails with `CANCELLED` once cancelled.
     ///
     /// # Errors
