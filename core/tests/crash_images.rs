@@ -64,6 +64,8 @@ struct Story {
     waiting: Vec<String>,
     /// How much of `accepted` is acknowledged; `None` while the session need not exist.
     acknowledged: Option<usize>,
+    /// Complete rows that stood in the log or beside it when the life began: whatever happens later, they are never lost.
+    found: BTreeSet<String>,
 }
 
 impl Story {
@@ -154,6 +156,7 @@ impl<'a> Life<'a> {
     ) -> Self {
         let storage = RecordingStorage::new(disk);
         let faulty = FaultyStorage::new(Arc::new(storage.clone()));
+        story.found = rows_on(disk, encoding);
         let mut life = Life {
             way,
             encoding,
@@ -281,6 +284,10 @@ impl<'a> Life<'a> {
         };
         assert!(self.story.was_sent(&rows), "a writer found what was never sent");
         assert!(rows.len() >= self.story.acknowledged.unwrap_or(0), "acknowledged events are gone");
+        // What a crash left of a run is one from now on: the next one follows it.
+        if !rows.is_empty() {
+            self.story.sent.push((0, rows.clone()));
+        }
         self.story.accepted = rows;
         self.story.waiting.clear();
         self.is_settled = self.story.acknowledged.is_none() && self.story.accepted.is_empty();
@@ -421,6 +428,8 @@ fn check(image: &CrashImage, story: &Story, encoding: Encoding, salt: u64, figur
     );
     assert!(rows[..acknowledged] == story.accepted[..acknowledged], "acknowledged events changed");
     assert!(story.was_sent(&rows), "events that were never sent, or not in this order");
+    let lost = story.found.difference(&rows_on(&image.storage, encoding)).next().cloned();
+    assert!(lost.is_none() || damage.is_some(), "a repair destroyed a row: {lost:?}");
     match damage {
         Some(error) => {
             assert!(image.has_hole, "refused without a hole: {error}");
@@ -499,16 +508,24 @@ fn torn_rows(image: &CrashImage, writer: &dyn SessionLog, figures: &mut Figures)
     let Some((keep_bytes, cut_bytes, recovered)) = torn else { return BTreeSet::new() };
     figures.torn += 1;
     figures.recovered_rows += recovered;
-    // Neither a staging file nor a saved tail.
-    let is_log = |path: &Path| {
-        let name = path.file_name().unwrap_or_default().to_string_lossy();
-        name == "session.v4.jsonl" || name == "session.v4.jsonl.zstd"
-    };
-    let log = image.storage.tree().into_iter().find(|(path, _)| is_log(path)).unwrap();
-    let bytes = &log.1.as_ref().unwrap()[keep_bytes as usize..];
+    let (path, bytes) = image.storage.tree().into_iter().find(|(path, _)| is_log(path)).unwrap();
+    let bytes = &bytes.unwrap()[keep_bytes as usize..];
     assert_eq!(bytes.len() as u64, cut_bytes);
-    let is_compressed = log.0.extension().is_some_and(|end| end == "zstd");
+    let is_compressed = path.extension().is_some_and(|end| end == "zstd");
     complete_rows(bytes, if is_compressed { Encoding::Zstd } else { Encoding::None })
+}
+
+/// Neither a staging file nor a saved tail.
+fn is_log(path: &Path) -> bool {
+    let name = path.file_name().unwrap_or_default().to_string_lossy();
+    name == "session.v4.jsonl" || name == "session.v4.jsonl.zstd"
+}
+
+/// Every complete row in the log and in saved tails.
+fn rows_on(disk: &MemoryStorage, encoding: Encoding) -> BTreeSet<String> {
+    let is_saved = |path: &Path| path.to_string_lossy().contains("/session.cut-");
+    let files = disk.tree().into_iter().filter(|(path, _)| is_log(path) || is_saved(path));
+    files.filter_map(|(_, bytes)| bytes).flat_map(|bytes| complete_rows(&bytes, encoding)).collect()
 }
 
 fn saved_rows(
