@@ -29,11 +29,9 @@ test: lint rust-test python-test
 bench:
 	$(CARGO) bench -p dsh-session-core --bench ratios
 
-# The demo uses the development build, as the tests do: one build serves both.
-demo: python-install
-	$(CARGO) build --workspace
+demo: build
 	@mkdir -p build
-	$(CC) -std=c99 -Wall -Wextra -Iinclude -o build/demo-read demo/read.c -Ltarget/debug -ldsh_session -Wl,-rpath,$(CURDIR)/target/debug
+	$(CC) -std=c99 -Wall -Wextra -Iinclude -o build/demo-read demo/read.c -Ltarget/release -ldsh_session -Wl,-rpath,$(CURDIR)/target/release
 	@$(VENV)/bin/python demo/demo.py
 
 clean:

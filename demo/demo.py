@@ -104,7 +104,7 @@ def values(rows: list[str]) -> list[object]:
 
 
 def main() -> None:
-    program = PROJECT / "target/debug/dsh-session"
+    program = PROJECT / "target/release/dsh-session"
     seed = int(os.environ.get("DSH_SEED", random.randrange(1 << 32)))
     random.seed(seed)
     with dsh.Store(ORIGINAL_ROOT) as store:
