@@ -15,6 +15,8 @@ CARGO ?= cargo
 
 build: python-install
 	$(CARGO) build --release --workspace
+	@# The name that programs linked against the library look for.
+	@ln -sf libdsh_session.so target/release/libdsh_session.so.1
 
 lint:
 	@if $(CARGO) fmt --version >/dev/null 2>&1; then $(CARGO) fmt --all --check; else echo "SKIPPED: rustfmt is not installed"; fi
@@ -31,7 +33,7 @@ bench:
 
 demo: build
 	@mkdir -p build
-	$(CC) -std=c99 -Wall -Wextra -Iinclude -o build/demo-read demo/read.c -Ltarget/release -ldsh_session -Wl,-rpath,$(CURDIR)/target/release
+	@$(CC) -std=c99 -Wall -Wextra -Iinclude -o build/demo-read demo/read.c -Ltarget/release -ldsh_session -Wl,-rpath,$(CURDIR)/target/release
 	@$(VENV)/bin/python demo/demo.py
 
 clean:
