@@ -27,5 +27,5 @@ python-errors: python-install
 wheel: $(PYTHON_TOOLS)
 	rm -rf dist
 	$(VENV)/bin/maturin build --quiet --release -m $(PYTHON_CRATE) -o dist
-	$(VENV)/bin/maturin sdist --quiet -m $(PYTHON_CRATE) -o dist
+	$(VENV)/bin/maturin sdist -m $(PYTHON_CRATE) -o dist
 	$(PYTHON) tests/python/try_distributions.py dist
