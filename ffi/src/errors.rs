@@ -4,7 +4,6 @@ use crate::buffer::{buffer_out, dsh_buffer, dsh_str};
 use crate::guard::{self, look};
 use crate::handle::{Handle, Kind, give};
 use crate::status::{DSH_OK, dsh_status, status_of};
-use dsh_session_core::json::ObjectText;
 use dsh_session_core::{Error, error::At};
 use std::path::Path;
 
@@ -94,61 +93,6 @@ pub(crate) fn give_error(error: Error) -> *mut dsh_error {
 /// An error inside another handle.
 pub(crate) fn lent_error(error: Error) -> Handle<ErrorValue> {
     Handle::lent::<dsh_error>(ErrorValue::new(error))
-}
-
-/// The error as a JSON object, in the words of the command line, with every fact that is known.
-fn to_json(error: &Error) -> String {
-    let mut out = ObjectText::new();
-    out.string("code", error.code().name());
-    out.string("message", &error.to_string());
-    let path = error.path().map(|path| path.to_string_lossy().into_owned());
-    let texts = [
-        ("path", path.as_deref()),
-        ("id", error.session_id()),
-        ("type", error.event_type()),
-        ("version", error.version()),
-        ("at", error.at().map(At::as_str)),
-        ("rule", error.rule()),
-        ("limit", error.limit()),
-        ("owner", error.owner()),
-        ("jsonPath", error.json_path()),
-    ];
-    for (key, text) in texts {
-        if let Some(text) = text {
-            out.string(key, text);
-        }
-    }
-    let numbers = [
-        ("seq", error.seq()),
-        ("line", error.line()),
-        ("frame", error.frame()),
-        ("offset", error.offset()),
-        ("expected", error.expected()),
-        ("got", error.got()),
-        ("index", error.index()),
-        ("salvageable", error.salvageable()),
-    ];
-    for (key, number) in numbers {
-        if let Some(number) = number {
-            out.number(key, number);
-        }
-    }
-    if let Some(os) = error.os() {
-        out.number("os", os);
-    }
-    if !error.paths().is_empty() {
-        let paths = error.paths().iter().map(|path| {
-            let mut text = String::new();
-            dsh_session_core::json::print_string(&mut text, &path.to_string_lossy());
-            text
-        });
-        out.json("paths", &format!("[{}]", paths.collect::<Vec<_>>().join(",")));
-    }
-    if !error.causes().is_empty() {
-        let causes: Vec<_> = error.causes().iter().map(to_json).collect();
-        out.json("causes", &format!("[{}]", causes.join(",")));
-    }
-    out.finish()
 }
 
 /// The code: a `DSH_E_…`, the same number that the failed call returned. 0 for NULL.
@@ -364,7 +308,7 @@ pub unsafe extern "C" fn dsh_error_json(
     // SAFETY: C1 (error), C3 (out, err).
     unsafe {
         guard::call(error, err, |value| {
-            buffer_out(out)?.give(to_json(&value.error));
+            buffer_out(out)?.give(value.error.to_json());
             Ok(DSH_OK)
         })
     }

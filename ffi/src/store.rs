@@ -10,8 +10,6 @@ use crate::input::{self, Sized1, invalid};
 use crate::lines::{LinesValue, dsh_lines};
 use crate::output::Out;
 use crate::status::{DSH_OK, dsh_status};
-use dsh_session_core::json::ObjectText;
-use dsh_session_core::persistence::{Problem, Snapshot};
 use dsh_session_core::{Code, Encoding, Error, ListMode, ReadLimits, Removal, Result, Store};
 use std::ffi::{c_char, c_void};
 use std::sync::Arc;
@@ -206,32 +204,6 @@ pub unsafe extern "C" fn dsh_store_set_log_callback(
     }
 }
 
-fn snapshot_line(snapshot: &Snapshot) -> String {
-    let mut out = ObjectText::new();
-    out.json("header", &snapshot.header.to_json());
-    if let Some(status) = snapshot.format_status {
-        out.string("formatStatus", status.as_str());
-    }
-    if let Some(bytes) = snapshot.size_bytes {
-        out.number("sizeBytes", bytes);
-    }
-    out.string("revision", snapshot.revision.as_str());
-    out.finish()
-}
-
-fn problem_line(problem: &Problem) -> String {
-    let mut inner = ObjectText::new();
-    inner.string("path", &problem.path.to_string_lossy());
-    if let Some(id) = &problem.id {
-        inner.string("id", id);
-    }
-    inner.string("code", problem.error.code().name());
-    inner.string("message", &problem.error.to_string());
-    let mut out = ObjectText::new();
-    out.json("problem", &inner.finish());
-    out.finish()
-}
-
 /// One session without its events, as a JSON object with `header`, `formatStatus`, `sizeBytes` and
 /// `revision`. Fails with `DSH_E_SESSION_NOT_FOUND`, and as a read open does if the session is damaged.
 #[unsafe(no_mangle)]
@@ -250,7 +222,7 @@ pub unsafe extern "C" fn dsh_store_stat(
             let id = input::some_text(id, id_len, "the id")?;
             let cancel = cancel::token(cancel)?;
             match value.open()?.persistence().stat(id, &cancel)? {
-                Some(snapshot) => out.give(snapshot_line(&snapshot)),
+                Some(snapshot) => out.give(snapshot.to_json()),
                 None => {
                     let message = format!("there is no session {id}");
                     return Err(Error::new(Code::SessionNotFound, message).with_session_id(id));
@@ -295,8 +267,8 @@ pub unsafe extern "C" fn dsh_store_list(
             let mut sessions = listing.sessions.into_iter();
             let mut problems = listing.problems.into_iter();
             out.set(give(LinesValue::new(move || {
-                let line = sessions.next().map(|session| snapshot_line(&session));
-                Ok(line.or_else(|| problems.next().map(|problem| problem_line(&problem))))
+                let line = sessions.next().map(|session| session.to_json());
+                Ok(line.or_else(|| problems.next().map(|problem| problem.to_json())))
             })));
             Ok(DSH_OK)
         })

@@ -102,65 +102,11 @@ fn to_json(error: &Error, input: Option<u64>) -> String {
 
 fn error_object(error: &Error, input: Option<u64>) -> String {
     let mut out = ObjectText::new();
-    out.string("code", error.code().name());
-    out.string("message", error.message());
-    out.string("advice", error.advice());
-    if let Some(path) = error.path() {
-        out.string("path", &path.to_string_lossy());
-    }
-    if let Some(id) = error.session_id() {
-        out.string("id", id);
-    }
-    let numbers = [
-        ("seq", error.seq()),
-        ("line", error.line()),
-        ("frame", error.frame()),
-        ("offset", error.offset()),
-        ("expected", error.expected()),
-        ("got", error.got()),
-        ("salvageable", error.salvageable()),
-        ("input", input),
-    ];
-    for (key, number) in numbers {
-        if let Some(number) = number {
-            out.number(key, number);
-        }
-    }
-    let texts = [
-        ("at", error.at().map(|at| at.as_str())),
-        ("version", error.version()),
-        ("type", error.event_type()),
-        ("rule", error.rule()),
-        ("limit", error.limit()),
-        ("owner", error.owner()),
-        ("jsonPath", error.json_path()),
-    ];
-    for (key, text) in texts {
-        if let Some(text) = text {
-            out.string(key, text);
-        }
-    }
-    if let Some(os) = error.os() {
-        out.number("os", os);
-    }
-    if !error.paths().is_empty() {
-        let paths = error.paths().iter().map(|path| quoted(&path.to_string_lossy()));
-        out.json("paths", &array(paths));
-    }
-    if !error.causes().is_empty() {
-        out.json("causes", &array(error.causes().iter().map(|cause| error_object(cause, None))));
+    error.write_facts(&mut out);
+    if let Some(input) = input {
+        out.number("input", input);
     }
     out.finish()
-}
-
-fn quoted(text: &str) -> String {
-    let mut out = String::new();
-    print_string(&mut out, text);
-    out
-}
-
-fn array(members: impl Iterator<Item = String>) -> String {
-    format!("[{}]", members.collect::<Vec<_>>().join(","))
 }
 
 #[cfg(test)]

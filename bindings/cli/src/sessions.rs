@@ -5,19 +5,18 @@ use crate::context::Context;
 use crate::failure::{EXIT_DONE, Failure};
 use crate::output::{bytes_text, table, time_text};
 use dsh_session_core::error::{Code, Error};
-use dsh_session_core::format::header::encode_line;
 use dsh_session_core::json::ObjectText;
-use dsh_session_core::persistence::{Problem, Snapshot};
+use dsh_session_core::persistence::Snapshot;
 use dsh_session_core::{ListMode, NewSession};
 
 pub(crate) fn list(context: &mut Context) -> Result<i32, Failure> {
     let listing = context.store()?.list_with(ListMode::Tolerant, &context.cancel)?;
     if context.is_json {
         for session in &listing.sessions {
-            context.out.line(&snapshot_json(session))?;
+            context.out.line(&session.to_json())?;
         }
         for problem in &listing.problems {
-            context.out.line(&problem_json(problem))?;
+            context.out.line(&problem.to_json())?;
         }
         return Ok(EXIT_DONE);
     }
@@ -37,7 +36,7 @@ pub(crate) fn stat(context: &mut Context, id: &str) -> Result<i32, Failure> {
         return Err(Error::new(Code::SessionNotFound, message).with_session_id(id).into());
     };
     if context.is_json {
-        context.out.line(&snapshot_json(&session))?;
+        context.out.line(&session.to_json())?;
         return Ok(EXIT_DONE);
     }
     let header = &session.header;
@@ -88,33 +87,6 @@ pub(crate) fn create(context: &mut Context, arguments: Create) -> Result<i32, Fa
     };
     context.out.line(&line)?;
     Ok(EXIT_DONE)
-}
-
-/// The line of `list` and `stat` (`cli.md`). Titles and times of activity are not known yet, and left out where unknown.
-fn snapshot_json(session: &Snapshot) -> String {
-    let mut out = ObjectText::new();
-    out.json("header", &encode_line(&session.header));
-    if let Some(status) = session.format_status {
-        out.string("formatStatus", status.as_str());
-    }
-    if let Some(bytes) = session.size_bytes {
-        out.number("sizeBytes", bytes);
-    }
-    out.string("revision", session.revision.as_str());
-    out.finish()
-}
-
-fn problem_json(problem: &Problem) -> String {
-    let mut inner = ObjectText::new();
-    inner.string("path", &problem.path.to_string_lossy());
-    if let Some(id) = &problem.id {
-        inner.string("id", id);
-    }
-    inner.string("code", problem.error.code().name());
-    inner.string("message", problem.error.message());
-    let mut out = ObjectText::new();
-    out.json("problem", &inner.finish());
-    out.finish()
 }
 
 fn snapshot_cells(session: &Snapshot) -> Vec<String> {

@@ -8,6 +8,7 @@
 
 mod admit;
 mod error;
+mod facts;
 mod number;
 mod object;
 mod print;

@@ -7,6 +7,7 @@ use crate::format::EventRange;
 use crate::format::header::SessionHeader;
 use crate::format::raw_rows::RawLog;
 use crate::format::reader::LogEnd;
+use crate::json::ObjectText;
 use std::fmt;
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -94,6 +95,23 @@ pub struct Snapshot {
     pub path: Option<PathBuf>,
 }
 
+impl Snapshot {
+    /// The line of `list` and `stat` (`cli.md`). Titles and times of activity are not known yet, and left out where unknown.
+    #[must_use]
+    pub fn to_json(&self) -> String {
+        let mut out = ObjectText::new();
+        out.json("header", &self.header.to_json());
+        if let Some(status) = self.format_status {
+            out.string("formatStatus", status.as_str());
+        }
+        if let Some(bytes) = self.size_bytes {
+            out.number("sizeBytes", bytes);
+        }
+        out.string("revision", self.revision.as_str());
+        out.finish()
+    }
+}
+
 /// Something under a root that cannot be listed as a session.
 #[derive(Debug)]
 pub struct Problem {
@@ -103,6 +121,23 @@ pub struct Problem {
     pub id: Option<String>,
     /// What is wrong, and what to do.
     pub error: Error,
+}
+
+impl Problem {
+    /// The line of `list` for a problem (`cli.md`).
+    #[must_use]
+    pub fn to_json(&self) -> String {
+        let mut inner = ObjectText::new();
+        inner.string("path", &self.path.to_string_lossy());
+        if let Some(id) = &self.id {
+            inner.string("id", id);
+        }
+        inner.string("code", self.error.code().name());
+        inner.string("message", self.error.message());
+        let mut out = ObjectText::new();
+        out.json("problem", &inner.finish());
+        out.finish()
+    }
 }
 
 /// Every session of a root, and everything that is wrong in it.
@@ -177,7 +212,7 @@ impl Notice {
     /// The notice as a JSON object with its `kind` and its figures.
     #[must_use]
     pub fn to_json(&self) -> String {
-        let mut out = crate::json::ObjectText::new();
+        let mut out = ObjectText::new();
         out.string("kind", self.kind());
         match self {
             Notice::TornTail { keep_bytes, cut_bytes, cut_rows, recovered, reason } => {
