@@ -1,8 +1,10 @@
-//! A piece of log text cut into rows. Pieces are parsed independently of each other, so several can be parsed at once.
+//! A piece of log text cut into rows, each parsed and judged on its own. Pieces do not depend on each other, so several can be
+//! parsed at once.
 
+use super::verdict::{self, RowVerdict};
 use crate::event::Envelope;
 use crate::event::Span;
-use crate::event::row::{self, BadRow};
+use crate::event::row::BadRow;
 use memchr::memchr_iter;
 use std::sync::Arc;
 
@@ -14,6 +16,7 @@ pub(crate) struct ParsedRow {
     /// Its bytes in the log, newline included; differs from the span where ill-formed UTF-8 was replaced.
     pub(crate) stored_bytes: u32,
     pub(crate) outcome: Result<Envelope, Box<BadRow>>,
+    pub(crate) verdict: RowVerdict,
 }
 
 impl ParsedRow {
@@ -62,8 +65,9 @@ fn parse_ill_formed(bytes: &[u8], depth_max: u32) -> ParsedPiece {
 }
 
 fn parse_line(text: &str, start: usize, end: usize, stored_bytes: u32, depth_max: u32) -> ParsedRow {
-    let outcome = row::parse(&text[start..end], depth_max).map(|envelope| envelope.shifted(start as u32));
-    ParsedRow { row: Span::new(start, end), stored_bytes, outcome }
+    let (outcome, verdict) = verdict::parse(text, &text[start..end], depth_max);
+    let outcome = outcome.map(|envelope| envelope.shifted(start as u32));
+    ParsedRow { row: Span::new(start, end), stored_bytes, outcome, verdict }
 }
 
 /// Calls `visit(start, end, stored_bytes)` for each line; `end` leaves the newline out, `stored_bytes` counts it.

@@ -6,13 +6,15 @@
 
 use super::frames::{FrameDecoder, FrameInfo, FrameStep, FrameStream, scan_frame};
 use super::group::{self, Group, GroupStop};
+use super::header::SessionHeader;
 use super::names::Encoding;
-use super::order::{self, RowOrder, RowPlace};
+use super::order::{self, Checks, RowOrder, RowPlace};
 use super::piece::{ParsedPiece, ParsedRow, parse_piece};
+use super::relationships::LogChecker;
 use super::window::FileWindow;
 use crate::cancel::CancelToken;
 use crate::error::{At, Code, Error, Result};
-use crate::event::Event;
+use crate::event::{Event, Vocabulary};
 use crate::storage::StorageFile;
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -63,6 +65,28 @@ pub(crate) struct LogSource {
     /// Bytes from here on are not looked at.
     pub(crate) end: u64,
     pub(crate) limits: ReadLimits,
+    pub(crate) trust: Trust,
+}
+
+/// Whether the rows of a log still have to be judged.
+#[derive(Clone, Debug)]
+pub(crate) enum Trust {
+    /// They were, by this process, when it read or accepted them.
+    Judged,
+    /// They were not; the header says what log they belong to.
+    Unjudged(Arc<SessionHeader>),
+}
+
+impl Trust {
+    fn checks(&self, is_from_start: bool) -> Checks {
+        match self {
+            Trust::Judged => Checks::Passed,
+            Trust::Unjudged(header) if is_from_start => {
+                Checks::All(Box::new(LogChecker::new(header, Vocabulary::default())))
+            }
+            Trust::Unjudged(_) => Checks::Single(Vocabulary::default()),
+        }
+    }
 }
 
 /// Bytes at the end of a log that are no part of it (`format.md` 4.4, 5.3).
@@ -170,21 +194,23 @@ pub(crate) struct LogReader {
 }
 
 impl LogReader {
-    /// Reads from the first row.
+    /// Reads from the first row, and judges each row by every rule unless the source is trusted.
     pub(crate) fn from_start(source: LogSource, cancel: CancelToken) -> LogReader {
         let start = source.header_end;
-        LogReader::new(source, start, RowOrder::from_start(), true, cancel)
+        let order = RowOrder::from_start(source.trust.checks(true));
+        LogReader::new(source, start, order, true, cancel)
     }
 
     /// Reads from `start`, the start of a row (raw) or of a frame (compressed) after the header. Rows before the first good one
-    /// are passed over when `next_seq` is unknown.
+    /// are passed over when `next_seq` is unknown. Rules that bind rows need the beginning of the log and are not asked.
     pub(crate) fn from_middle(
         source: LogSource,
         start: u64,
         next_seq: Option<u64>,
         cancel: CancelToken,
     ) -> LogReader {
-        LogReader::new(source, start, RowOrder::from_middle(next_seq), false, cancel)
+        let order = RowOrder::from_middle(next_seq, source.trust.checks(false));
+        LogReader::new(source, start, order, false, cancel)
     }
 
     fn new(
@@ -230,6 +256,7 @@ impl LogReader {
             return Err(error.duplicate());
         }
         self.advance().map_err(|error| {
+            let error = self.order.first_error(error);
             let error = if error.salvageable().is_none() { self.order.finished(error) } else { error };
             self.failure = Some(error.duplicate());
             self.pieces.clear();
@@ -253,6 +280,7 @@ impl LogReader {
                 return Ok(Some(event));
             }
             if matches!(self.stage, Stage::Done) {
+                self.order.end()?;
                 self.finish();
                 return Ok(None);
             }

@@ -1,0 +1,88 @@
+//! One row on its own: parsed and judged in one pass, on whatever thread parses it.
+
+use super::breach::{Breach, Stage};
+use super::facts::{Links, Payload, RowKind};
+use super::{acceptance, admission};
+use crate::event::row::{self, BadRow, Members};
+use crate::event::{Envelope, Event};
+use crate::json::{Cursor, Json};
+
+/// What is known of a row before its neighbours are.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct RowVerdict {
+    pub(crate) kind: RowKind,
+    /// The first rule of a single row that it breaks. Whether an unknown type may be read is not judged here.
+    pub(crate) breach: Option<Box<Breach>>,
+    /// What binds it to other rows.
+    pub(crate) links: Links,
+}
+
+impl RowVerdict {
+    /// Judges a row again that is held as an event.
+    pub(crate) fn of_event(event: &Event) -> RowVerdict {
+        // Whoever made the event kept its own limit of depth.
+        let (_, verdict) = parse(event.buffer(), event.row(), u32::MAX);
+        verdict
+    }
+
+    /// Whether the row ends a read wherever it stands.
+    pub(crate) fn is_not_admitted(&self) -> bool {
+        self.breach.as_ref().is_some_and(|breach| breach.stage() == Stage::Admission)
+    }
+}
+
+/// Parses and judges the row `text`, a part of `buffer`. Spans of the envelope are relative to `text`, those of the links to
+/// `buffer`.
+pub(crate) fn parse(buffer: &str, text: &str, depth_max: u32) -> (Result<Envelope, Box<BadRow>>, RowVerdict) {
+    let mut found: Option<Payload<'_>> = None;
+    let scanned = row::scan(text, depth_max, |kind, cursor| {
+        let kind = kind_of(kind);
+        found = if kind.has_payload_rules() { Some(Payload::read(kind, cursor)?) } else { None };
+        Ok(())
+    });
+    let members = match scanned {
+        Ok(members) => members,
+        Err(bad) => return (Err(bad), RowVerdict::default()),
+    };
+    let kind = kind_of(members.kind());
+    if found.as_ref().map(|payload| payload.kind) != Some(kind) {
+        // The type stands behind `data`, or twice: no known writer does that.
+        found = if kind.has_payload_rules() { read_late(kind, &members) } else { None };
+    }
+    judge(buffer, kind, members, found.as_ref())
+}
+
+fn kind_of(kind: Option<Json<'_>>) -> RowKind {
+    kind.and_then(|kind| kind.as_str()).map_or(RowKind::Unknown, |kind| RowKind::of(&kind))
+}
+
+/// A type that has rules, but whose row has no `data`, has the facts of a value that is no object.
+fn read_late<'a>(kind: RowKind, members: &Members<'a>) -> Option<Payload<'a>> {
+    let data = members.data().unwrap_or(Json::trusted("null"));
+    // The text was checked before, within its limit of depth.
+    Payload::read(kind, &mut Cursor::new(data.text(), u32::MAX)).ok()
+}
+
+fn judge(
+    buffer: &str,
+    kind: RowKind,
+    members: Members<'_>,
+    payload: Option<&Payload<'_>>,
+) -> (Result<Envelope, Box<BadRow>>, RowVerdict) {
+    let mut breach = admission::judge(kind, &members, payload);
+    let has_sources = members.source_event_seqs().is_some();
+    let mut links = Links::None;
+    let accepted = if breach.is_none()
+        && let Some(seq) = members.seq()
+    {
+        links = payload.map_or(Links::None, |payload| Links::of(payload, buffer, has_sources));
+        acceptance::judge(kind, &members, seq, payload)
+    } else {
+        None
+    };
+    let outcome = members.envelope();
+    if outcome.is_ok() && breach.is_none() {
+        breach = accepted;
+    }
+    (outcome, RowVerdict { kind, breach: breach.map(Box::new), links })
+}
