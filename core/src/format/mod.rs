@@ -29,6 +29,8 @@ pub(crate) mod order;
 pub(crate) mod piece;
 pub mod reader;
 pub mod relationships;
+#[cfg(test)]
+mod rule_tests;
 pub(crate) mod seek;
 pub(crate) mod verdict;
 pub(crate) mod window;

@@ -93,7 +93,7 @@ mod tests {
             10,
         );
         assert_eq!(piece.rows.len(), 2);
-        assert_eq!(piece.rows[0].stored_bytes, 42);
+        assert_eq!(piece.rows[0].stored_bytes, 41);
         assert!(piece.rows[0].outcome.is_ok());
         assert!(piece.rows[1].outcome.is_err());
         assert_eq!(piece.rows[1].stored_bytes, 8);
