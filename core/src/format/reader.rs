@@ -9,7 +9,7 @@ use super::group::{self, Group, GroupStop};
 use super::header::SessionHeader;
 use super::names::Encoding;
 use super::order::{self, Checks, RowOrder, RowPlace};
-use super::piece::{ParsedPiece, ParsedRow, parse_piece};
+use super::piece::{ParsedPiece, ParsedRow, RowParsing, parse_piece};
 use super::relationships::LogChecker;
 use super::window::FileWindow;
 use crate::cancel::CancelToken;
@@ -66,6 +66,13 @@ pub(crate) struct LogSource {
     pub(crate) end: u64,
     pub(crate) limits: ReadLimits,
     pub(crate) trust: Trust,
+}
+
+impl LogSource {
+    /// How its rows are parsed.
+    pub(crate) fn parsing(&self) -> RowParsing {
+        RowParsing { depth_max: self.limits.depth_max, judges: matches!(self.trust, Trust::Unjudged(_)) }
+    }
 }
 
 /// Whether the rows of a log still have to be judged.
@@ -351,7 +358,7 @@ impl LogReader {
         let rest = bytes.split_off(whole);
         if whole > 0 {
             self.stage = Stage::Raw(offset + whole as u64);
-            self.push_piece(parse_piece(bytes, self.source.limits.depth_max), VecDeque::new(), false);
+            self.push_piece(parse_piece(bytes, self.source.parsing()), VecDeque::new(), false);
         } else if !rest.is_empty() && is_last {
             // A last record without its newline is torn, even if it parses (`format.md` 4.1).
             self.torn_record(offset, rest);
@@ -366,7 +373,7 @@ impl LogReader {
         let is_zeros = rest.iter().all(|&byte| byte == 0);
         let reason = if is_zeros { "zero bytes follow the last row" } else { "the last row has no newline" };
         self.torn_start = Some((offset, reason.to_owned()));
-        let parsed = parse_piece(rest, self.source.limits.depth_max);
+        let parsed = parse_piece(rest, self.source.parsing());
         self.torn_objects = parsed.rows.iter().filter(|row| row.is_object()).count() as u64;
     }
 
@@ -395,7 +402,7 @@ impl LogReader {
         }
         self.stage = Stage::Frames(next);
         let carry = std::mem::take(&mut self.carry);
-        let decoded = group::decode_all(&groups, carry, &mut self.decoders, &self.source.limits);
+        let decoded = group::decode_all(&groups, carry, &mut self.decoders, self.source.parsing());
         self.accept_groups(groups, decoded)
     }
 
@@ -465,7 +472,7 @@ impl LogReader {
         let whole = memchr::memrchr(b'\n', &bytes).map_or(0, |newline| newline + 1);
         self.carry = bytes.split_off(whole);
         self.stage = Stage::Stream { stream, frame };
-        self.push_piece(parse_piece(bytes, self.source.limits.depth_max), VecDeque::from([place]), false);
+        self.push_piece(parse_piece(bytes, self.source.parsing()), VecDeque::from([place]), false);
         Ok(())
     }
 
@@ -545,10 +552,10 @@ impl LogReader {
         self.torn_start = Some((start, reason.to_owned()));
         let whole = memchr::memrchr(b'\n', &text).map_or(0, |newline| newline + 1);
         let rest = text.split_off(whole);
-        let parsed_rest = parse_piece(rest, self.source.limits.depth_max);
+        let parsed_rest = parse_piece(rest, self.source.parsing());
         self.torn_objects = parsed_rest.rows.iter().filter(|row| row.is_object()).count() as u64;
         let frame = PieceFrame { text_end: usize::MAX, index: self.frame_index, start };
-        self.push_piece(parse_piece(text, self.source.limits.depth_max), VecDeque::from([frame]), true);
+        self.push_piece(parse_piece(text, self.source.parsing()), VecDeque::from([frame]), true);
         Ok(())
     }
 
