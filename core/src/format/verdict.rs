@@ -35,21 +35,29 @@ impl RowVerdict {
 /// `buffer`.
 pub(crate) fn parse(buffer: &str, text: &str, depth_max: u32) -> (Result<Envelope, Box<BadRow>>, RowVerdict) {
     let mut found: Option<Payload<'_>> = None;
-    let scanned = row::scan(text, depth_max, |kind, cursor| {
-        let kind = kind_of(kind);
-        found = if kind.has_payload_rules() { Some(Payload::read(kind, cursor)?) } else { None };
+    let mut first = (None, RowKind::Unknown);
+    let scanned = row::scan(text, depth_max, |written, cursor| {
+        let kind = kind_of(written);
+        first = (written, kind);
+        found = None;
+        if kind.has_payload_rules() {
+            found.insert(Payload::default()).read(kind, cursor)?;
+        }
         Ok(())
     });
     let members = match scanned {
         Ok(members) => members,
         Err(bad) => return (Err(bad), RowVerdict::default()),
     };
-    let kind = kind_of(members.kind());
-    if found.as_ref().map(|payload| payload.kind) != Some(kind) {
-        // The type stands behind `data`, or twice: no known writer does that.
-        found = if kind.has_payload_rules() { read_late(kind, &members) } else { None };
+    let written = members.kind();
+    let is_first = first.0.map(|kind| kind.text()) == written.map(|kind| kind.text());
+    let kind = if is_first { first.1 } else { kind_of(written) };
+    let needs = kind.has_payload_rules();
+    if needs && found.as_ref().map(|payload| payload.kind) != Some(kind) {
+        // The type stands behind `data`, or twice, or there is no `data`: no known writer does that.
+        found = read_late(kind, &members);
     }
-    judge(buffer, kind, members, found.as_ref())
+    judge(buffer, kind, members, found.as_ref().filter(|_| needs))
 }
 
 fn kind_of(kind: Option<Json<'_>>) -> RowKind {
@@ -59,8 +67,10 @@ fn kind_of(kind: Option<Json<'_>>) -> RowKind {
 /// A type that has rules, but whose row has no `data`, has the facts of a value that is no object.
 fn read_late<'a>(kind: RowKind, members: &Members<'a>) -> Option<Payload<'a>> {
     let data = members.data().unwrap_or(Json::trusted("null"));
+    let mut payload = Payload::default();
     // The text was checked before, within its limit of depth.
-    Payload::read(kind, &mut Cursor::new(data.text(), u32::MAX)).ok()
+    payload.read(kind, &mut Cursor::new(data.text(), u32::MAX)).ok()?;
+    Some(payload)
 }
 
 fn judge(

@@ -54,20 +54,21 @@ struct Block<'a> {
 }
 
 impl<'a> Content<'a> {
-    pub(super) fn read(cursor: &mut Cursor<'a>, place: Place) -> Result<Content<'a>, JsonError> {
-        let mut content = Content { is_array: cursor.kind() == Kind::Array, ..Content::default() };
+    /// Reads an array of blocks into the default content.
+    pub(super) fn read(&mut self, cursor: &mut Cursor<'a>, place: Place) -> Result<(), JsonError> {
+        self.is_array = cursor.kind() == Kind::Array;
         cursor.elements(|cursor| {
             if cursor.kind() == Kind::Object {
                 let block = Block::read(cursor)?;
-                content.add(&block, place);
+                self.add(&block, place);
             } else {
-                content.has_other_block = true;
-                content.note_system_fault("a block is no object", place);
+                self.has_other_block = true;
+                self.note_system_fault("a block is no object", place);
             }
-            content.block_count += 1;
+            self.block_count += 1;
             Ok(())
         })?;
-        Ok(content)
+        Ok(())
     }
 
     /// Whether it is exactly one block, and that a text.

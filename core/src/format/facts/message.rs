@@ -29,10 +29,11 @@ pub(crate) struct Source<'a> {
 }
 
 impl<'a> Message<'a> {
-    pub(super) fn read(cursor: &mut Cursor<'a>, place: Place) -> Result<Message<'a>, JsonError> {
-        let mut message = Message { is_object: cursor.kind() == Kind::Object, ..Message::default() };
-        cursor.members(|key, cursor| message.member(&key, cursor, place))?;
-        Ok(message)
+    /// Reads a message into the default one.
+    pub(super) fn read(&mut self, cursor: &mut Cursor<'a>, place: Place) -> Result<(), JsonError> {
+        self.is_object = cursor.kind() == Kind::Object;
+        cursor.members(|key, cursor| self.member(&key, cursor, place))?;
+        Ok(())
     }
 
     /// Takes one member; one that no rule looks at is left to be passed over.
@@ -52,8 +53,8 @@ impl<'a> Message<'a> {
                 return Ok(());
             }
             "content" => {
-                self.content = Content::read(cursor, place)?;
-                return Ok(());
+                self.content = Content::default();
+                return self.content.read(cursor, place);
             }
             _ => return Ok(()),
         };

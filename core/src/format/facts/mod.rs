@@ -34,9 +34,18 @@ pub(crate) fn is_text(value: Option<Json<'_>>) -> bool {
     value.is_some_and(|value| value.kind() == Kind::String && value.text().len() > 2)
 }
 
-/// Whether a value is this string.
+/// Whether a value is this string, which has no quotes or backslashes.
 pub(crate) fn is_word(value: Option<Json<'_>>, word: &str) -> bool {
-    value.is_some_and(|value| value.as_str().as_deref() == Some(word))
+    let Some(value) = value else { return false };
+    let text = value.text().as_bytes();
+    match text {
+        [b'"', inside @ .., b'"'] if inside == word.as_bytes() => true,
+        // Written with escapes it is longer: only then is it worth decoding.
+        [b'"', inside @ .., b'"'] if inside.len() > word.len() && inside.contains(&b'\\') => {
+            value.as_str().as_deref() == Some(word)
+        }
+        _ => false,
+    }
 }
 
 /// Whether two values are the same string.

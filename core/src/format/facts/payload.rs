@@ -94,12 +94,14 @@ impl Message<'_> {
 }
 
 impl<'a> Payload<'a> {
-    /// Reads the `data` of a row of this kind.
-    pub(crate) fn read(kind: RowKind, cursor: &mut Cursor<'a>) -> Result<Payload<'a>, JsonError> {
-        let mut payload = Payload { kind, is_object: cursor.kind() == Kind::Object, ..Payload::default() };
-        payload.message.is_object = payload.is_object && kind == RowKind::UserMessage;
-        cursor.members(|key, cursor| payload.member(&key, cursor))?;
-        Ok(payload)
+    /// Reads the `data` of a row of this kind into the default payload. In place, as everything large here: it is read for nearly
+    /// every row, and most rows are shorter than it.
+    pub(crate) fn read(&mut self, kind: RowKind, cursor: &mut Cursor<'a>) -> Result<(), JsonError> {
+        self.kind = kind;
+        self.is_object = cursor.kind() == Kind::Object;
+        self.message.is_object = self.is_object && kind == RowKind::UserMessage;
+        cursor.members(|key, cursor| self.member(&key, cursor))?;
+        Ok(())
     }
 
     fn member(&mut self, key: &str, cursor: &mut Cursor<'a>) -> Result<(), JsonError> {
@@ -107,7 +109,8 @@ impl<'a> Payload<'a> {
         match (self.kind, key) {
             (R::UserMessage, _) => self.message.member(key, cursor, Place::Other)?,
             (R::CompactionSummary, "summary" | "rawOutput") | (R::Dispatch, "content") => {
-                let content = Content::read(cursor, Place::Other)?;
+                let mut content = Content::default();
+                content.read(cursor, Place::Other)?;
                 self.loose_result |= content.has_result;
                 self.loose_change |= content.has_change;
             }
@@ -128,7 +131,8 @@ impl<'a> Payload<'a> {
                     R::AssistantMessage => Place::Assistant,
                     _ => Place::Other,
                 };
-                self.message = Message::read(cursor, place)?;
+                self.message = Message::default();
+                self.message.read(cursor, place)?;
             }
             (_, "turn") => self.turn = Some(cursor.value()?),
             (_, "step") => self.step = Some(cursor.value()?),
@@ -220,7 +224,8 @@ impl Slots {
     fn read(cursor: &mut Cursor<'_>) -> Result<Slots, JsonError> {
         let mut slots = Slots { is_array: cursor.kind() == Kind::Array, ..Slots::default() };
         cursor.elements(|cursor| {
-            let message = Message::read(cursor, Place::Other)?;
+            let mut message = Message::default();
+            message.read(cursor, Place::Other)?;
             slots.count += 1;
             slots.fault = slots.fault.or_else(|| message.slot_fault(false));
             slots.has_unnamed |= !message.is_object || !message.source.has_kind();

@@ -239,11 +239,11 @@ impl State {
             SurfaceChange::Replace { start, end } => self.surface.replace(start, end, seq),
         }
         self.now.head = head;
-        let maps = self.change(seq, change);
+        let maps = self.change(seq, change, keep);
         before.map(|now| Undo { now, surface, maps })
     }
 
-    fn change(&mut self, seq: u64, change: Change) -> UndoMaps {
+    fn change(&mut self, seq: u64, change: Change, keep: bool) -> UndoMaps {
         let now = &mut self.now;
         match change {
             Change::None => {}
@@ -276,20 +276,23 @@ impl State {
                     return UndoMaps::CatalogCleared(std::mem::take(&mut self.catalog));
                 }
             }
-            other => return self.change_maps(seq, other),
+            other => return self.change_maps(seq, other, keep),
         }
         UndoMaps::None
     }
 
-    fn change_maps(&mut self, seq: u64, change: Change) -> UndoMaps {
+    fn change_maps(&mut self, seq: u64, change: Change, keep: bool) -> UndoMaps {
         match change {
             Change::Advertise(calls) => {
-                let ids = calls.iter().map(|(id, _)| id.clone()).collect();
+                // A reader takes nothing back, and reads many calls.
+                let ids = calls.iter().filter(|_| keep).map(|(id, _)| id.clone()).collect();
                 self.calls.extend(calls);
                 UndoMaps::Calls(ids)
             }
             Change::StartCall(id) => {
-                self.calls.entry(id.clone()).and_modify(|call| call.is_started = true);
+                if let Some(call) = self.calls.get_mut(&id) {
+                    call.is_started = true;
+                }
                 UndoMaps::CallStarted(id)
             }
             Change::ResolveCall(id) => match self.calls.remove(&id) {
