@@ -1,7 +1,7 @@
 //! Prints what the rules of stored logs cost: a read that judges every row (a read handle's) beside one that only parses and
 //! orders rows (a write handle's, which trusts what it accepted), over the same file in the same run.
 //!
-//! `cargo run --release --example checker_bench`
+//! `cargo run --release --example checker_bench [name of a log]`
 
 use dsh_session_core::event::Event;
 use dsh_session_core::format::header::SessionHeader;
@@ -131,7 +131,7 @@ fn write_log(persistence: &FilePersistence, shape: Shape) -> (Arc<dyn SessionLog
         turn += 1;
     }
     let log = persistence.create(&SessionHeader::new("bench", 1), None, &go_on).expect("the session is new");
-    for batch in rows.rows.chunks(64) {
+    for batch in rows.rows.chunks(1024) {
         log.append(batch, &go_on).expect("the disk takes the log");
     }
     (log, rows.bytes)
@@ -154,8 +154,11 @@ fn read(log: &dyn SessionLog) -> f64 {
 
 fn main() {
     println!("{:<8}{:<14}{:>8}{:>14}{:>14}{:>8}", "", "log", "MB", "plain MB/s", "judged MB/s", "ratio");
+    let wanted = std::env::args().nth(1);
     for encoding in [Encoding::None, Encoding::Zstd] {
-        for shape in SHAPES {
+        for shape in
+            SHAPES.into_iter().filter(|shape| wanted.as_deref().is_none_or(|name| name == shape.name))
+        {
             let folder = tempfile::tempdir().expect("there is a folder for temporary files");
             let limits = ReadLimits { threads: 1, ..ReadLimits::default() };
             let settings = FileSettings { encoding: Some(encoding), limits };

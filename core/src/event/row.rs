@@ -75,17 +75,19 @@ struct Found<'a> {
 
 /// Parses the text of one row. Spans are relative to `text`, which must be shorter than 4 GiB.
 pub(crate) fn parse(text: &str, depth_max: u32) -> Result<Envelope, Box<BadRow>> {
-    scan(text, depth_max, |_, _| Ok(()))?.envelope()
+    let mut members = Members::default();
+    scan(text, depth_max, &mut members, |_, _| Ok(()))?;
+    members.envelope()
 }
 
-/// Checks that the text of one row is a JSON object and finds the envelope's members. `read_data` is shown `data`, once for each
+/// Checks that the text of one row is a JSON object and finds the envelope's members, in place. `read_data` is shown `data`, once for each
 /// time that the key stands there, with the type if that stands before it; it need not touch the value.
 pub(crate) fn scan<'a>(
     text: &'a str,
     depth_max: u32,
+    members: &mut Members<'a>,
     mut read_data: impl FnMut(Option<Json<'a>>, &mut Cursor<'a>) -> Result<(), JsonError>,
-) -> Result<Members<'a>, Box<BadRow>> {
-    let mut members = Members::default();
+) -> Result<(), Box<BadRow>> {
     let mut cursor = Cursor::new(text, depth_max);
     let scanned = cursor.members(|key, cursor| {
         let start = cursor.position();
@@ -107,7 +109,7 @@ pub(crate) fn scan<'a>(
         Ok(())
     });
     let fault = match scanned.and_then(|value| cursor.finish().map(|()| value.kind())) {
-        Ok(json::Kind::Object) => return Ok(members),
+        Ok(json::Kind::Object) => return Ok(()),
         Ok(_) => RowFault::NotAnObject,
         Err(error) => match error.kind {
             json::JsonErrorKind::TooDeep { depth_max } => RowFault::TooDeep { depth_max },
@@ -162,14 +164,14 @@ impl<'a> Members<'a> {
     }
 
     /// Judges the envelope (`format.md` 3.1).
-    pub(crate) fn envelope(self) -> Result<Envelope, Box<BadRow>> {
+    pub(crate) fn envelope(&self) -> Result<Envelope, Box<BadRow>> {
         let is_turn_end = self.kind().is_some_and(|kind| kind.as_str().as_deref() == Some(TURN_END));
         self.good_envelope().map_err(|fault| Box::new(BadRow { fault, is_object: true, is_turn_end }))
     }
 
-    fn good_envelope(self) -> Result<Envelope, RowFault> {
-        if let Some(key) = self.foreign {
-            return Err(RowFault::ForeignKey(key.into_owned()));
+    fn good_envelope(&self) -> Result<Envelope, RowFault> {
+        if let Some(key) = &self.foreign {
+            return Err(RowFault::ForeignKey(key.to_string()));
         }
         let kind = self.kind.ok_or(RowFault::Missing("type"))?;
         let seq = self.seq.ok_or(RowFault::Missing("seq"))?;

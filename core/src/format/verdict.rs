@@ -34,30 +34,32 @@ impl RowVerdict {
 /// Parses and judges the row `text`, a part of `buffer`. Spans of the envelope are relative to `text`, those of the links to
 /// `buffer`.
 pub(crate) fn parse(buffer: &str, text: &str, depth_max: u32) -> (Result<Envelope, Box<BadRow>>, RowVerdict) {
-    let mut found: Option<Payload<'_>> = None;
+    // Both are larger than most rows, so they are filled in place.
+    let mut members = Members::default();
+    let mut payload = Payload::default();
     let mut first = (None, RowKind::Unknown);
-    let scanned = row::scan(text, depth_max, |written, cursor| {
+    row::scan(text, depth_max, &mut members, |written, cursor| {
         let kind = kind_of(written);
         first = (written, kind);
-        found = None;
-        if kind.has_payload_rules() {
-            found.insert(Payload::default()).read(kind, cursor)?;
+        if payload.kind != RowKind::Unknown {
+            payload = Payload::default();
         }
-        Ok(())
-    });
-    let members = match scanned {
-        Ok(members) => members,
-        Err(bad) => return (Err(bad), RowVerdict::default()),
-    };
-    let written = members.kind();
-    let is_first = first.0.map(|kind| kind.text()) == written.map(|kind| kind.text());
-    let kind = if is_first { first.1 } else { kind_of(written) };
-    let needs = kind.has_payload_rules();
-    if needs && found.as_ref().map(|payload| payload.kind) != Some(kind) {
-        // The type stands behind `data`, or twice, or there is no `data`: no known writer does that.
-        found = read_late(kind, &members);
-    }
-    judge(buffer, kind, members, found.as_ref().filter(|_| needs))
+        if kind.has_payload_rules() { payload.read(kind, cursor) } else { Ok(()) }
+    })
+    .map_or_else(
+        |bad| (Err(bad), RowVerdict::default()),
+        |()| {
+            let written = members.kind();
+            let is_first = first.0.map(|kind| kind.text()) == written.map(|kind| kind.text());
+            let kind = if is_first { first.1 } else { kind_of(written) };
+            let needs = kind.has_payload_rules();
+            if needs && payload.kind != kind {
+                // The type stands behind `data`, or twice, or there is no `data`: no known writer does that.
+                payload = read_late(kind, &members);
+            }
+            judge(buffer, kind, &members, needs.then_some(&payload))
+        },
+    )
 }
 
 fn kind_of(kind: Option<Json<'_>>) -> RowKind {
@@ -65,28 +67,30 @@ fn kind_of(kind: Option<Json<'_>>) -> RowKind {
 }
 
 /// A type that has rules, but whose row has no `data`, has the facts of a value that is no object.
-fn read_late<'a>(kind: RowKind, members: &Members<'a>) -> Option<Payload<'a>> {
+fn read_late<'a>(kind: RowKind, members: &Members<'a>) -> Payload<'a> {
     let data = members.data().unwrap_or(Json::trusted("null"));
     let mut payload = Payload::default();
     // The text was checked before, within its limit of depth.
-    payload.read(kind, &mut Cursor::new(data.text(), u32::MAX)).ok()?;
-    Some(payload)
+    match payload.read(kind, &mut Cursor::new(data.text(), u32::MAX)) {
+        Ok(()) => payload,
+        Err(_) => Payload { kind, ..Payload::default() },
+    }
 }
 
 fn judge(
     buffer: &str,
     kind: RowKind,
-    members: Members<'_>,
+    members: &Members<'_>,
     payload: Option<&Payload<'_>>,
 ) -> (Result<Envelope, Box<BadRow>>, RowVerdict) {
-    let mut breach = admission::judge(kind, &members, payload);
+    let mut breach = admission::judge(kind, members, payload);
     let has_sources = members.source_event_seqs().is_some();
     let mut links = Links::None;
     let accepted = if breach.is_none()
         && let Some(seq) = members.seq()
     {
         links = payload.map_or(Links::None, |payload| Links::of(payload, buffer, has_sources));
-        acceptance::judge(kind, &members, seq, payload)
+        acceptance::judge(kind, members, seq, payload)
     } else {
         None
     };

@@ -427,7 +427,7 @@ fn no_value(bytes: &[u8], at: usize) -> JsonError {
 
 /// The byte after the number that starts with a digit at `at`.
 #[inline(always)]
-fn unsigned_end(bytes: &[u8], at: usize) -> Result<usize, JsonError> {
+pub(super) fn unsigned_end(bytes: &[u8], at: usize) -> Result<usize, JsonError> {
     match integer_end(bytes, at) {
         Some(end) => Ok(end),
         None => number_end(bytes, at),
