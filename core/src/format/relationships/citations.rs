@@ -53,12 +53,12 @@ impl LogChecker {
         require(is_created, RULE, "`childCreatedAt` of a catalog entry is not a count")?;
         let version = version.and_then(|version| version.as_count());
         let mode = mode.and_then(|mode| mode.as_str());
-        let fits = match (version, mode.as_deref()) {
-            (Some(0 | 1), Some("continuable" | "one-shot")) => true,
-            (Some(1), Some("unknown")) => true,
-            (Some(2), Some("external")) => true,
-            _ => false,
-        };
+        let fits = matches!(
+            (version, mode.as_deref()),
+            (Some(0 | 1), Some("continuable" | "one-shot"))
+                | (Some(1), Some("unknown"))
+                | (Some(2), Some("external"))
+        );
         require(fits, RULE, "`version` and `mode` of a catalog entry do not fit together")?;
         require(label.is_none() || is_string(label), RULE, "`label` of a catalog entry is no string")?;
         let has_label = label.is_some() || mode.as_deref() != Some("continuable");

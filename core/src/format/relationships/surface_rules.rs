@@ -3,7 +3,6 @@
 use super::state::SurfaceChange;
 use super::surface::NodeId;
 use super::{Effect, Judged, LogChecker, broken, require};
-use crate::event::source_ranges::SourceSeqs;
 use crate::event::{Event, SurfaceOp};
 use crate::format::facts::RowKind;
 
@@ -48,7 +47,7 @@ impl LogChecker {
         let (Some(start), Some(end)) = (surface.find(start_seq), surface.find(end_seq)) else {
             return broken(RULE, "a replacement names an event that is not on the surface");
         };
-        let sources = event.source_event_seqs().unwrap_or_else(SourceSeqs::default);
+        let sources = event.source_event_seqs().unwrap_or_default();
         match surface.is_covered(start, end_seq, &sources) {
             Some(true) => Ok((start, end)),
             Some(false) => broken(RULE, "a replacement does not cite every event that it removes"),
