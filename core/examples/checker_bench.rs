@@ -147,7 +147,7 @@ fn work_seconds() -> f64 {
 fn read(log: &dyn SessionLog) -> f64 {
     let start = work_seconds();
     let events = log.events(EventRange::ALL, &CancelToken::new()).expect("the log opens");
-    let count = events.map(|event| event.expect("the log is good").seq()).count();
+    let count: u64 = events.map(|event| event.expect("the log is good").seq().min(1)).sum();
     black_box(count);
     work_seconds() - start
 }
