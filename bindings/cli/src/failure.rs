@@ -1,7 +1,7 @@
 //! Errors for people and for programs, and the exit codes (`cli.md`).
 
 use dsh_session_core::error::{Code, Error};
-use dsh_session_core::json::{ObjectText, print_string};
+use dsh_session_core::json::ObjectText;
 use std::io::{self, Write};
 
 /// Done; a torn tail is no error.

@@ -10,7 +10,7 @@ pub mod source_ranges;
 mod vocabulary;
 
 pub use build::EventDraft;
-pub use vocabulary::{KNOWN_TYPES, is_known_type, is_plugin_record_type};
+pub use vocabulary::{KNOWN_TYPES, Vocabulary, is_known_type, is_plugin_record_type};
 
 use crate::json::Json;
 use source_ranges::SourceSeqs;
@@ -140,6 +140,16 @@ impl Event {
     #[must_use]
     pub fn data(&self) -> Json<'_> {
         Json::trusted(self.envelope.data.of(&self.buffer))
+    }
+
+    /// The text that the event shares with its neighbours.
+    pub(crate) fn buffer(&self) -> &str {
+        &self.buffer
+    }
+
+    /// The JSON value at a span of the buffer, which must lie in the event's own row.
+    pub(crate) fn value_at(&self, span: Span) -> Json<'_> {
+        Json::trusted(span.of(&self.buffer))
     }
 
     /// The text of `surfaceOp` as stored; `None` where the row has none.

@@ -4,7 +4,7 @@
 //! pays, and put in order afterwards.
 
 use super::{Envelope, Span, source_ranges};
-use crate::json::{self, Json, JsonError, Shape};
+use crate::json::{self, Cursor, Json, JsonError};
 use std::borrow::Cow;
 use std::fmt;
 use std::sync::Arc;
@@ -54,9 +54,9 @@ pub(crate) struct BadRow {
     pub(crate) is_turn_end: bool,
 }
 
-/// The members of a row that the envelope knows, as found; the last of a repeated key counts.
-#[derive(Default)]
-struct Members<'a> {
+/// The members of a row that the envelope knows, as found; the last of a repeated key counts. The row may be good or bad.
+#[derive(Debug, Default)]
+pub(crate) struct Members<'a> {
     kind: Option<Found<'a>>,
     seq: Option<Found<'a>>,
     time: Option<Found<'a>>,
@@ -67,7 +67,7 @@ struct Members<'a> {
     foreign: Option<Cow<'a, str>>,
 }
 
-#[derive(Clone, Copy)]
+#[derive(Clone, Copy, Debug)]
 struct Found<'a> {
     value: Json<'a>,
     span: Span,
@@ -76,44 +76,102 @@ struct Found<'a> {
 /// Parses the text of one row. Spans are relative to `text`, which must be shorter than 4 GiB.
 pub(crate) fn parse(text: &str, depth_max: u32) -> Result<Envelope, Box<BadRow>> {
     let mut members = Members::default();
-    let shape = json::scan_object(text, depth_max, |member| {
-        let found = Found { value: member.value, span: Span::new(member.value_start, member.value_end) };
-        let key = if member.key_is_escaped { member.key_text() } else { Cow::Borrowed(member.key) };
-        let slot = match &*key {
-            "type" => &mut members.kind,
-            "seq" => &mut members.seq,
-            "time" => &mut members.time,
-            "data" => &mut members.data,
-            "ignorable" => &mut members.ignorable,
-            "surfaceOp" => &mut members.surface_op,
-            "sourceEventSeqs" => &mut members.source_event_seqs,
-            _ => {
-                members.foreign.get_or_insert(key);
-                return;
-            }
-        };
-        *slot = Some(found);
-    });
-    let bad = |fault, is_object, is_turn_end| Err(Box::new(BadRow { fault, is_object, is_turn_end }));
-    match shape {
-        Ok(Shape::Object { .. }) => {}
-        Ok(Shape::Other(_)) => return bad(RowFault::NotAnObject, false, false),
-        Err(error) => {
-            let fault = match error.kind {
-                json::JsonErrorKind::TooDeep { depth_max } => RowFault::TooDeep { depth_max },
-                json::JsonErrorKind::Syntax(_) => RowFault::NotJson(error),
-            };
-            return bad(fault, false, false);
-        }
-    }
-    let is_turn_end = members.kind.is_some_and(|kind| kind.value.as_str().as_deref() == Some(TURN_END));
-    members.envelope().or_else(|fault| bad(fault, true, is_turn_end))
+    scan(text, depth_max, &mut members, |_, _| Ok(()))?;
+    members.envelope()
 }
 
-impl Members<'_> {
-    fn envelope(self) -> Result<Envelope, RowFault> {
-        if let Some(key) = self.foreign {
-            return Err(RowFault::ForeignKey(key.into_owned()));
+/// Checks that the text of one row is a JSON object and finds the envelope's members, in place. `read_data` is shown `data`, once for each
+/// time that the key stands there, with the type if that stands before it; it need not touch the value.
+pub(crate) fn scan<'a>(
+    text: &'a str,
+    depth_max: u32,
+    members: &mut Members<'a>,
+    mut read_data: impl FnMut(Option<Json<'a>>, &mut Cursor<'a>) -> Result<(), JsonError>,
+) -> Result<(), Box<BadRow>> {
+    let mut cursor = Cursor::new(text, depth_max);
+    let scanned = cursor.members(|key, cursor| {
+        let start = cursor.position();
+        if key == "data" {
+            read_data(members.kind(), cursor)?;
+        }
+        if cursor.position() == start {
+            cursor.value()?;
+        }
+        let end = cursor.position();
+        let found = Found {
+            value: Json::trusted(text.get(start..end).unwrap_or_default()),
+            span: Span::new(start, end),
+        };
+        match members.slot(&key) {
+            Some(slot) => *slot = Some(found),
+            None => drop(members.foreign.get_or_insert(key)),
+        }
+        Ok(())
+    });
+    let fault = match scanned.and_then(|value| cursor.finish().map(|()| value.kind())) {
+        Ok(json::Kind::Object) => return Ok(()),
+        Ok(_) => RowFault::NotAnObject,
+        Err(error) => match error.kind {
+            json::JsonErrorKind::TooDeep { depth_max } => RowFault::TooDeep { depth_max },
+            json::JsonErrorKind::Syntax(_) => RowFault::NotJson(error),
+        },
+    };
+    Err(Box::new(BadRow { fault, is_object: false, is_turn_end: false }))
+}
+
+impl<'a> Members<'a> {
+    fn slot(&mut self, key: &str) -> Option<&mut Option<Found<'a>>> {
+        Some(match key {
+            "type" => &mut self.kind,
+            "seq" => &mut self.seq,
+            "time" => &mut self.time,
+            "data" => &mut self.data,
+            "ignorable" => &mut self.ignorable,
+            "surfaceOp" => &mut self.surface_op,
+            "sourceEventSeqs" => &mut self.source_event_seqs,
+            _ => return None,
+        })
+    }
+
+    /// `type`, whatever sort of value it is.
+    pub(crate) fn kind(&self) -> Option<Json<'a>> {
+        self.kind.map(|found| found.value)
+    }
+
+    /// `data`.
+    pub(crate) fn data(&self) -> Option<Json<'a>> {
+        self.data.map(|found| found.value)
+    }
+
+    /// `seq`, where it is a number that a row may have.
+    pub(crate) fn seq(&self) -> Option<u64> {
+        self.seq.and_then(|found| count_or_minus_zero(found.value))
+    }
+
+    /// Whether `ignorable` is `true`.
+    pub(crate) fn is_ignorable(&self) -> bool {
+        self.ignorable.is_some_and(|found| found.value.as_bool() == Some(true))
+    }
+
+    /// `surfaceOp`, whatever sort of value it is.
+    pub(crate) fn surface_op(&self) -> Option<Json<'a>> {
+        self.surface_op.map(|found| found.value)
+    }
+
+    /// `sourceEventSeqs`, whatever sort of value it is.
+    pub(crate) fn source_event_seqs(&self) -> Option<Json<'a>> {
+        self.source_event_seqs.map(|found| found.value)
+    }
+
+    /// Judges the envelope (`format.md` 3.1).
+    pub(crate) fn envelope(&self) -> Result<Envelope, Box<BadRow>> {
+        let is_turn_end = self.kind().is_some_and(|kind| kind.as_str().as_deref() == Some(TURN_END));
+        self.good_envelope().map_err(|fault| Box::new(BadRow { fault, is_object: true, is_turn_end }))
+    }
+
+    fn good_envelope(&self) -> Result<Envelope, RowFault> {
+        if let Some(key) = &self.foreign {
+            return Err(RowFault::ForeignKey(key.to_string()));
         }
         let kind = self.kind.ok_or(RowFault::Missing("type"))?;
         let seq = self.seq.ok_or(RowFault::Missing("seq"))?;

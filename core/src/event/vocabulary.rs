@@ -1,5 +1,8 @@
 //! The event types of format 4 (`format.md` appendix A) and the grammar of plugin records (`format.md` 3.5).
 
+use std::collections::BTreeSet;
+use std::sync::Arc;
+
 /// Every event type this build knows, in byte order.
 pub const KNOWN_TYPES: [&str; 62] = [
     "agent-preset/selected",
@@ -76,6 +79,33 @@ pub const KNOWN_TYPES: [&str; 62] = [
 #[must_use]
 pub fn is_known_type(kind: &str) -> bool {
     KNOWN_TYPES.binary_search(&kind).is_ok()
+}
+
+/// The event types that a program can read: [`KNOWN_TYPES`] and those that it registers (`events.md` 3).
+///
+/// ```
+/// use dsh_session_core::event::Vocabulary;
+/// let vocabulary = Vocabulary::with_types(["acme/usage"]);
+/// assert!(vocabulary.is_known("acme/usage") && vocabulary.is_known("turn/start"));
+/// assert!(!Vocabulary::default().is_known("acme/usage"));
+/// ```
+#[derive(Clone, Debug, Default)]
+pub struct Vocabulary {
+    registered: Option<Arc<BTreeSet<String>>>,
+}
+
+impl Vocabulary {
+    /// The known types and these.
+    #[must_use]
+    pub fn with_types(types: impl IntoIterator<Item = impl Into<String>>) -> Vocabulary {
+        Vocabulary { registered: Some(Arc::new(types.into_iter().map(Into::into).collect())) }
+    }
+
+    /// Whether the type is known or registered.
+    #[must_use]
+    pub fn is_known(&self, kind: &str) -> bool {
+        is_known_type(kind) || self.registered.as_ref().is_some_and(|registered| registered.contains(kind))
+    }
 }
 
 /// Whether `kind` is in the grammar of plugin records: `plugin:` and segments joined by `/`, each of lower-case

@@ -1,8 +1,8 @@
 //! Groups of complete frames: the unit in which a compressed log is decoded and parsed, alone or several at once.
 
 use super::frames::{Decoded, FrameDecoder, FrameInfo, FrameStep, scan_frame};
-use super::piece::{ParsedPiece, parse_piece};
-use super::reader::{LogSource, PIECE_BYTES, PieceFrame, ReadLimits};
+use super::piece::{ParsedPiece, RowParsing, parse_piece};
+use super::reader::{LogSource, PIECE_BYTES, PieceFrame};
 use super::window::FileWindow;
 use crate::storage::StorageFile;
 use std::collections::VecDeque;
@@ -79,7 +79,7 @@ impl Group {
     }
 
     /// Unpacks and parses; the text begins with `carry`.
-    fn decode(&self, carry: Vec<u8>, decoder: &mut FrameDecoder, limits: &ReadLimits) -> DecodedGroup {
+    fn decode(&self, carry: Vec<u8>, decoder: &mut FrameDecoder, parsing: RowParsing) -> DecodedGroup {
         let mut text = carry;
         let carried = text.len();
         let mut text_ends = Vec::with_capacity(self.frames.len());
@@ -108,7 +108,7 @@ impl Group {
         let whole = memchr::memrchr(b'\n', &text).map_or(0, |newline| newline + 1);
         let rest = text.split_off(whole);
         text.shrink_to_fit();
-        DecodedGroup { piece: parse_piece(text, limits.depth_max), rest, stop, text_ends }
+        DecodedGroup { piece: parse_piece(text, parsing), rest, stop, text_ends }
     }
 }
 
@@ -135,7 +135,7 @@ pub(crate) fn decode_all(
     groups: &[Group],
     carry: Vec<u8>,
     decoders: &mut Vec<FrameDecoder>,
-    limits: &ReadLimits,
+    parsing: RowParsing,
 ) -> Vec<DecodedGroup> {
     while decoders.len() < groups.len() {
         decoders.push(FrameDecoder::new());
@@ -146,16 +146,16 @@ pub(crate) fn decode_all(
         let others: Vec<_> = work
             .map(|(group, decoder)| {
                 let spawned = std::thread::Builder::new()
-                    .spawn_scoped(scope, || group.decode(Vec::new(), decoder, limits));
+                    .spawn_scoped(scope, || group.decode(Vec::new(), decoder, parsing));
                 (group, spawned)
             })
             .collect();
-        let mut decoded = vec![first.decode(carry, first_decoder, limits)];
+        let mut decoded = vec![first.decode(carry, first_decoder, parsing)];
         for (group, spawned) in others {
             let outcome = match spawned {
                 Ok(handle) => handle.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic)),
                 // No thread to be had: the work is done here.
-                Err(_) => group.decode(Vec::new(), &mut FrameDecoder::new(), limits),
+                Err(_) => group.decode(Vec::new(), &mut FrameDecoder::new(), parsing),
             };
             decoded.push(outcome);
         }

@@ -3,7 +3,7 @@
 use super::frames::{Decoded, FrameDecoder, FrameStep, scan_frame};
 use super::header::{self, DecodedHeader, HeaderFault};
 use super::names::Encoding;
-use super::reader::{LogSource, ReadLimits};
+use super::reader::{LogSource, ReadLimits, Trust};
 use super::window::FileWindow;
 use crate::error::{At, Code, Error, Result};
 use crate::storage::{FileMetadata, StorageFile};
@@ -47,7 +47,8 @@ pub(crate) fn open_log(
         Encoding::Zstd => framed_header_line(&file, end, &limits)?,
     };
     let header = header::decode_line(&line, version).map_err(header_error)?;
-    Ok(OpenedLog { source: LogSource { file, encoding, header_end, end, limits }, header, metadata })
+    let trust = Trust::Unjudged(Arc::new(header.header.clone()));
+    Ok(OpenedLog { source: LogSource { file, encoding, header_end, end, limits, trust }, header, metadata })
 }
 
 fn at_header(error: Error) -> Error {

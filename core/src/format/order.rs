@@ -1,11 +1,17 @@
-//! The one place that knows which rows of a log count: rows in order, gaps, and the recoverable suffix (`format.md` 5.3).
+//! The one place that knows which rows of a log count: rows in order, gaps, the recoverable suffix (`format.md` 5.3), and the first
+//! rule that a row breaks (5.2, 5.5 to 5.7).
 //!
-//! Row admission, relationships and vocabulary (`format.md` 5.2, 5.5, 5.6) will be asked here, row by row.
+//! A log with an unknown required type is unsupported and not corrupt, whatever else is wrong with it (`design.md` 5, Order of
+//! checks). So a breach by an accepted row, row admission aside, is not reported at once: no event comes any more, but rows are
+//! still looked at until one is unsupported or the log ends.
 
+use super::breach::{Breach, Stage};
 use super::piece::ParsedRow;
+use super::relationships::{self, LogChecker};
+use super::verdict::RowVerdict;
 use crate::error::{At, Code, Error, Result};
-use crate::event::Event;
 use crate::event::row::{self, BadRow, RowFault};
+use crate::event::{Event, Vocabulary};
 use std::sync::Arc;
 
 /// Where a row stands, as far as its reader knows.
@@ -17,6 +23,17 @@ pub(crate) struct RowPlace {
     pub(crate) offset: u64,
     /// Whether the row stands in complete frames, where nothing is ever dropped.
     pub(crate) is_in_complete_frame: bool,
+}
+
+/// Which rules rows are judged by.
+#[derive(Debug)]
+pub(crate) enum Checks {
+    /// None but those of their order: the rows were judged when this process accepted them.
+    Passed,
+    /// Those of single rows: the rows before are not known.
+    Single(Vocabulary),
+    /// All.
+    All(Box<LogChecker>),
 }
 
 /// The first row that was not accepted; everything from it on is dropped, unless a turn ended after it.
@@ -38,17 +55,31 @@ pub(crate) struct RowOrder {
     dropped_objects: u64,
     /// Seq of the last accepted marker that ends an inherited prefix.
     inherited: Option<u64>,
+    checks: Checks,
+    /// The first breach, to be reported unless the log turns out to be unsupported.
+    breach: Option<Error>,
+    /// Where the rows stand whose breach a later row may clear.
+    doubtful: Vec<(u64, Option<u64>, RowPlace)>,
 }
 
 impl RowOrder {
     /// From the first row after the header.
-    pub(crate) fn from_start() -> RowOrder {
-        RowOrder { next_seq: Some(0), line: Some(2), bad: None, dropped_objects: 0, inherited: None }
+    pub(crate) fn from_start(checks: Checks) -> RowOrder {
+        RowOrder { line: Some(2), ..RowOrder::from_middle(Some(0), checks) }
     }
 
     /// From the middle of a log: the first good row says where. `next_seq` where the caller knows it.
-    pub(crate) fn from_middle(next_seq: Option<u64>) -> RowOrder {
-        RowOrder { next_seq, line: None, bad: None, dropped_objects: 0, inherited: None }
+    pub(crate) fn from_middle(next_seq: Option<u64>, checks: Checks) -> RowOrder {
+        RowOrder {
+            next_seq,
+            line: None,
+            bad: None,
+            dropped_objects: 0,
+            inherited: None,
+            checks,
+            breach: None,
+            doubtful: Vec::new(),
+        }
     }
 
     /// Rows accepted so far, counted from the start of the log; `None` before the first good row of a middle.
@@ -75,8 +106,8 @@ impl RowOrder {
     /// Judges the next row: an event, or nothing where the row is dropped.
     ///
     /// # Errors
-    /// `SESSION_CORRUPT` for a bad row in a complete frame, or once a turn ends at or after a bad row;
-    /// `LIMIT_EXCEEDED` for nesting beyond the store's limit.
+    /// `SESSION_CORRUPT` for a bad row in a complete frame, or once a turn ends at or after a bad row, and for a row that is not
+    /// admitted; `FORMAT_UNSUPPORTED`; `LIMIT_EXCEEDED` for nesting beyond the store's limit.
     pub(crate) fn push(
         &mut self,
         buffer: &Arc<String>,
@@ -85,6 +116,27 @@ impl RowOrder {
     ) -> Result<Option<Event>> {
         let line = self.line;
         self.line = line.map(|line| line + 1);
+        self.take(buffer, row, line, place).map_err(|error| self.first_error(error))
+    }
+
+    fn take(
+        &mut self,
+        buffer: &Arc<String>,
+        row: ParsedRow,
+        line: Option<u64>,
+        place: RowPlace,
+    ) -> Result<Option<Event>> {
+        let verdict = row.verdict;
+        if verdict.is_not_admitted()
+            && !matches!(self.checks, Checks::Passed)
+            && let Some(breach) = &verdict.breach
+        {
+            let mut error = placed(breach.error(), line, place);
+            if let Ok(envelope) = row.outcome {
+                error = named(error, &Event::new(Arc::clone(buffer), row.row, envelope));
+            }
+            return Err(self.finished(error));
+        }
         match row.outcome {
             Ok(envelope) => {
                 let expected = self.next_seq;
@@ -94,7 +146,7 @@ impl RowOrder {
                     if row::is_inherited_marker(event.kind(), event.data()) {
                         self.inherited = Some(event.seq());
                     }
-                    return Ok(Some(event));
+                    return self.judge(event, &verdict, line, place);
                 }
                 let expected = expected.unwrap_or_default();
                 let reason = format!("seq {expected} should stand here, not {}", event.seq());
@@ -113,6 +165,110 @@ impl RowOrder {
                 let error = corrupt(reason.clone(), line, place);
                 self.drop_row(reason, error, is_object, is_turn_end, place)
             }
+        }
+    }
+
+    /// Judges a row that stands where it should.
+    fn judge(
+        &mut self,
+        event: Event,
+        verdict: &RowVerdict,
+        line: Option<u64>,
+        place: RowPlace,
+    ) -> Result<Option<Event>> {
+        let single = match &self.checks {
+            Checks::Passed => None,
+            Checks::Single(vocabulary) => relationships::judge_single(&event, verdict, vocabulary),
+            Checks::All(checker) => checker.judge_single(&event, verdict),
+        };
+        let is_after_breach = self.breach.is_some();
+        match single {
+            Some(breach) if breach.stage() == Stage::Vocabulary => {
+                return Err(self.broken(&breach, &event, line, place));
+            }
+            _ if is_after_breach => return Ok(None),
+            Some(breach) => return self.hold(&breach, &event, line, place),
+            None => {}
+        }
+        let Checks::All(checker) = &mut self.checks else { return Ok(Some(event)) };
+        match checker.judge_relationships(&event, verdict) {
+            Ok(effect) => {
+                let is_doubtful = effect.doubt().is_some();
+                checker.commit(effect);
+                let seq = event.seq();
+                if is_doubtful && checker.doubts().any(|breach| breach.earlier_seq() == Some(seq)) {
+                    self.doubtful.push((seq, line, place));
+                }
+                Ok(Some(event))
+            }
+            Err(breach) => self.hold(&breach, &event, line, place),
+        }
+    }
+
+    /// Keeps the first breach until it is certain that the log is not unsupported. Where only a part of the log is read, the rest
+    /// is not read for that.
+    fn hold(
+        &mut self,
+        breach: &Breach,
+        event: &Event,
+        line: Option<u64>,
+        place: RowPlace,
+    ) -> Result<Option<Event>> {
+        let error = self.broken(breach, event, line, place);
+        if matches!(self.checks, Checks::Single(_)) {
+            return Err(error);
+        }
+        self.breach = Some(error);
+        Ok(None)
+    }
+
+    fn broken(&self, breach: &Breach, event: &Event, line: Option<u64>, place: RowPlace) -> Error {
+        if breach.earlier_seq().is_some() {
+            return self.broken_earlier(breach);
+        }
+        let error = named(placed(breach.error(), line, place), event);
+        let first_doubt = self.doubts().min().unwrap_or(u64::MAX);
+        error.with_salvageable(event.seq().min(first_doubt))
+    }
+
+    /// The error of a breach that its row left open.
+    fn broken_earlier(&self, breach: &Breach) -> Error {
+        let seq = breach.earlier_seq().unwrap_or_default();
+        let error =
+            breach.error().with_seq(seq).with_salvageable(self.doubts().min().unwrap_or(seq).min(seq));
+        match self.doubtful.iter().find(|(doubtful, ..)| *doubtful == seq) {
+            Some((_, line, place)) => placed(error, *line, *place),
+            None => error,
+        }
+    }
+
+    fn doubts(&self) -> impl Iterator<Item = u64> {
+        let checker = match &self.checks {
+            Checks::All(checker) => Some(checker),
+            _ => None,
+        };
+        checker.into_iter().flat_map(|checker| checker.doubts()).filter_map(Breach::earlier_seq)
+    }
+
+    /// Judges the end of the log.
+    ///
+    /// # Errors
+    /// The first breach.
+    pub(crate) fn end(&self) -> Result<()> {
+        if let Some(breach) = &self.breach {
+            return Err(breach.duplicate());
+        }
+        match &self.checks {
+            Checks::All(checker) => checker.finish().map_err(|breach| self.broken_earlier(&breach)),
+            _ => Ok(()),
+        }
+    }
+
+    /// Of the breach that was found and damage that stands behind it, the breach is told.
+    pub(crate) fn first_error(&self, error: Error) -> Error {
+        match &self.breach {
+            Some(breach) if error.code() == Code::SessionCorrupt => breach.duplicate(),
+            _ => error,
         }
     }
 
@@ -140,6 +296,11 @@ impl RowOrder {
             None => error,
         }
     }
+}
+
+/// Adds which event an error is about.
+fn named(error: Error, event: &Event) -> Error {
+    error.with_seq(event.seq()).with_event_type(event.kind())
 }
 
 /// The error of a damaged row.

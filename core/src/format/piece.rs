@@ -1,5 +1,7 @@
-//! A piece of log text cut into rows. Pieces are parsed independently of each other, so several can be parsed at once.
+//! A piece of log text cut into rows, each parsed and judged on its own. Pieces do not depend on each other, so several can be
+//! parsed at once.
 
+use super::verdict::{self, RowVerdict};
 use crate::event::Envelope;
 use crate::event::Span;
 use crate::event::row::{self, BadRow};
@@ -14,12 +16,38 @@ pub(crate) struct ParsedRow {
     /// Its bytes in the log, newline included; differs from the span where ill-formed UTF-8 was replaced.
     pub(crate) stored_bytes: u32,
     pub(crate) outcome: Result<Envelope, Box<BadRow>>,
+    pub(crate) verdict: RowVerdict,
 }
 
 impl ParsedRow {
     /// Whether the text is a JSON object, good row or not.
     pub(crate) fn is_object(&self) -> bool {
         self.outcome.as_ref().map_or_else(|bad| bad.is_object, |_| true)
+    }
+}
+
+/// How rows are parsed.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct RowParsing {
+    /// The deepest nesting of a row.
+    pub(crate) depth_max: u32,
+    /// Whether the rules of single rows are asked; otherwise every row has the verdict of one that keeps them.
+    pub(crate) judges: bool,
+}
+
+impl RowParsing {
+    /// Parses rows without judging them.
+    pub(crate) fn unjudged(depth_max: u32) -> RowParsing {
+        RowParsing { depth_max, judges: false }
+    }
+
+    fn row(self, buffer: &str, start: usize, end: usize) -> (Result<Envelope, Box<BadRow>>, RowVerdict) {
+        let text = buffer.get(start..end).unwrap_or_default();
+        if self.judges {
+            verdict::parse(buffer, text, self.depth_max)
+        } else {
+            (row::parse(text, self.depth_max), RowVerdict::default())
+        }
     }
 }
 
@@ -31,23 +59,23 @@ pub(crate) struct ParsedPiece {
 }
 
 /// Cuts `bytes` at every newline and parses each row. A last row without newline is a row as well.
-pub(crate) fn parse_piece(bytes: Vec<u8>, depth_max: u32) -> ParsedPiece {
+pub(crate) fn parse_piece(bytes: Vec<u8>, parsing: RowParsing) -> ParsedPiece {
     match String::from_utf8(bytes) {
-        Ok(text) => parse_text(text, depth_max),
-        Err(error) => parse_ill_formed(error.as_bytes(), depth_max),
+        Ok(text) => parse_text(text, parsing),
+        Err(error) => parse_ill_formed(error.as_bytes(), parsing),
     }
 }
 
-fn parse_text(text: String, depth_max: u32) -> ParsedPiece {
+fn parse_text(text: String, parsing: RowParsing) -> ParsedPiece {
     let mut rows = Vec::with_capacity(text.len() / 512 + 1);
     for_each_line(text.as_bytes(), |start, end, stored_bytes| {
-        rows.push(parse_line(&text, start, end, stored_bytes, depth_max));
+        rows.push(parse_line(&text, start, end, stored_bytes, parsing));
     });
     ParsedPiece { buffer: Arc::new(text), rows }
 }
 
 /// The rare path: each ill-formed part becomes U+FFFD (`format.md` 3.6), so rows change their length.
-fn parse_ill_formed(bytes: &[u8], depth_max: u32) -> ParsedPiece {
+fn parse_ill_formed(bytes: &[u8], parsing: RowParsing) -> ParsedPiece {
     let mut text = String::with_capacity(bytes.len() + 64);
     let mut places = Vec::new();
     for_each_line(bytes, |start, end, stored_bytes| {
@@ -57,13 +85,14 @@ fn parse_ill_formed(bytes: &[u8], depth_max: u32) -> ParsedPiece {
         text.push('\n');
     });
     let rows =
-        places.iter().map(|&(start, end, stored)| parse_line(&text, start, end, stored, depth_max)).collect();
+        places.iter().map(|&(start, end, stored)| parse_line(&text, start, end, stored, parsing)).collect();
     ParsedPiece { buffer: Arc::new(text), rows }
 }
 
-fn parse_line(text: &str, start: usize, end: usize, stored_bytes: u32, depth_max: u32) -> ParsedRow {
-    let outcome = row::parse(&text[start..end], depth_max).map(|envelope| envelope.shifted(start as u32));
-    ParsedRow { row: Span::new(start, end), stored_bytes, outcome }
+fn parse_line(text: &str, start: usize, end: usize, stored_bytes: u32, parsing: RowParsing) -> ParsedRow {
+    let (outcome, verdict) = parsing.row(text, start, end);
+    let outcome = outcome.map(|envelope| envelope.shifted(start as u32));
+    ParsedRow { row: Span::new(start, end), stored_bytes, outcome, verdict }
 }
 
 /// Calls `visit(start, end, stored_bytes)` for each line; `end` leaves the newline out, `stored_bytes` counts it.
@@ -80,13 +109,13 @@ fn for_each_line(bytes: &[u8], mut visit: impl FnMut(usize, usize, u32)) {
 
 #[cfg(test)]
 mod tests {
-    use super::parse_piece;
+    use super::{RowParsing, parse_piece};
 
     #[test]
     fn replaced_bytes_do_not_change_the_stored_length() {
         let piece = parse_piece(
             b"{\"type\":\"a\",\"seq\":0,\"time\":1,\"data\":\"\xff\"}\n{\"x\":\xe2\x82}".to_vec(),
-            10,
+            RowParsing::unjudged(10),
         );
         assert_eq!(piece.rows.len(), 2);
         assert_eq!(piece.rows[0].stored_bytes, 41);

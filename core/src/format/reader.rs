@@ -6,13 +6,15 @@
 
 use super::frames::{FrameDecoder, FrameInfo, FrameStep, FrameStream, scan_frame};
 use super::group::{self, Group, GroupStop};
+use super::header::SessionHeader;
 use super::names::Encoding;
-use super::order::{self, RowOrder, RowPlace};
-use super::piece::{ParsedPiece, ParsedRow, parse_piece};
+use super::order::{self, Checks, RowOrder, RowPlace};
+use super::piece::{ParsedPiece, ParsedRow, RowParsing, parse_piece};
+use super::relationships::LogChecker;
 use super::window::FileWindow;
 use crate::cancel::CancelToken;
 use crate::error::{At, Code, Error, Result};
-use crate::event::Event;
+use crate::event::{Event, Vocabulary};
 use crate::storage::StorageFile;
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -63,6 +65,35 @@ pub(crate) struct LogSource {
     /// Bytes from here on are not looked at.
     pub(crate) end: u64,
     pub(crate) limits: ReadLimits,
+    pub(crate) trust: Trust,
+}
+
+impl LogSource {
+    /// How its rows are parsed.
+    pub(crate) fn parsing(&self) -> RowParsing {
+        RowParsing { depth_max: self.limits.depth_max, judges: matches!(self.trust, Trust::Unjudged(_)) }
+    }
+}
+
+/// Whether the rows of a log still have to be judged.
+#[derive(Clone, Debug)]
+pub(crate) enum Trust {
+    /// They were, by this process, when it read or accepted them.
+    Judged,
+    /// They were not; the header says what log they belong to.
+    Unjudged(Arc<SessionHeader>),
+}
+
+impl Trust {
+    fn checks(&self, is_from_start: bool) -> Checks {
+        match self {
+            Trust::Judged => Checks::Passed,
+            Trust::Unjudged(header) if is_from_start => {
+                Checks::All(Box::new(LogChecker::new(header, Vocabulary::default())))
+            }
+            Trust::Unjudged(_) => Checks::Single(Vocabulary::default()),
+        }
+    }
 }
 
 /// Bytes at the end of a log that are no part of it (`format.md` 4.4, 5.3).
@@ -170,21 +201,23 @@ pub(crate) struct LogReader {
 }
 
 impl LogReader {
-    /// Reads from the first row.
+    /// Reads from the first row, and judges each row by every rule unless the source is trusted.
     pub(crate) fn from_start(source: LogSource, cancel: CancelToken) -> LogReader {
         let start = source.header_end;
-        LogReader::new(source, start, RowOrder::from_start(), true, cancel)
+        let order = RowOrder::from_start(source.trust.checks(true));
+        LogReader::new(source, start, order, true, cancel)
     }
 
     /// Reads from `start`, the start of a row (raw) or of a frame (compressed) after the header. Rows before the first good one
-    /// are passed over when `next_seq` is unknown.
+    /// are passed over when `next_seq` is unknown. Rules that bind rows need the beginning of the log and are not asked.
     pub(crate) fn from_middle(
         source: LogSource,
         start: u64,
         next_seq: Option<u64>,
         cancel: CancelToken,
     ) -> LogReader {
-        LogReader::new(source, start, RowOrder::from_middle(next_seq), false, cancel)
+        let order = RowOrder::from_middle(next_seq, source.trust.checks(false));
+        LogReader::new(source, start, order, false, cancel)
     }
 
     fn new(
@@ -230,6 +263,7 @@ impl LogReader {
             return Err(error.duplicate());
         }
         self.advance().map_err(|error| {
+            let error = self.order.first_error(error);
             let error = if error.salvageable().is_none() { self.order.finished(error) } else { error };
             self.failure = Some(error.duplicate());
             self.pieces.clear();
@@ -253,6 +287,7 @@ impl LogReader {
                 return Ok(Some(event));
             }
             if matches!(self.stage, Stage::Done) {
+                self.order.end()?;
                 self.finish();
                 return Ok(None);
             }
@@ -323,7 +358,7 @@ impl LogReader {
         let rest = bytes.split_off(whole);
         if whole > 0 {
             self.stage = Stage::Raw(offset + whole as u64);
-            self.push_piece(parse_piece(bytes, self.source.limits.depth_max), VecDeque::new(), false);
+            self.push_piece(parse_piece(bytes, self.source.parsing()), VecDeque::new(), false);
         } else if !rest.is_empty() && is_last {
             // A last record without its newline is torn, even if it parses (`format.md` 4.1).
             self.torn_record(offset, rest);
@@ -338,7 +373,7 @@ impl LogReader {
         let is_zeros = rest.iter().all(|&byte| byte == 0);
         let reason = if is_zeros { "zero bytes follow the last row" } else { "the last row has no newline" };
         self.torn_start = Some((offset, reason.to_owned()));
-        let parsed = parse_piece(rest, self.source.limits.depth_max);
+        let parsed = parse_piece(rest, self.source.parsing());
         self.torn_objects = parsed.rows.iter().filter(|row| row.is_object()).count() as u64;
     }
 
@@ -367,7 +402,7 @@ impl LogReader {
         }
         self.stage = Stage::Frames(next);
         let carry = std::mem::take(&mut self.carry);
-        let decoded = group::decode_all(&groups, carry, &mut self.decoders, &self.source.limits);
+        let decoded = group::decode_all(&groups, carry, &mut self.decoders, self.source.parsing());
         self.accept_groups(groups, decoded)
     }
 
@@ -437,7 +472,7 @@ impl LogReader {
         let whole = memchr::memrchr(b'\n', &bytes).map_or(0, |newline| newline + 1);
         self.carry = bytes.split_off(whole);
         self.stage = Stage::Stream { stream, frame };
-        self.push_piece(parse_piece(bytes, self.source.limits.depth_max), VecDeque::from([place]), false);
+        self.push_piece(parse_piece(bytes, self.source.parsing()), VecDeque::from([place]), false);
         Ok(())
     }
 
@@ -520,7 +555,7 @@ impl LogReader {
             let mut lost = Vec::new();
             let salvaged = stream.salvage(&mut lost);
             self.io(salvaged)?;
-            let lost = parse_piece(lost, self.source.limits.depth_max);
+            let lost = parse_piece(lost, self.source.parsing());
             self.torn_objects = lost.rows.iter().filter(|row| row.is_object()).count() as u64;
         }
         let reason =
@@ -528,10 +563,10 @@ impl LogReader {
         self.torn_start = Some((start, reason.to_owned()));
         let whole = memchr::memrchr(b'\n', &text).map_or(0, |newline| newline + 1);
         let rest = text.split_off(whole);
-        let parsed_rest = parse_piece(rest, self.source.limits.depth_max);
+        let parsed_rest = parse_piece(rest, self.source.parsing());
         self.torn_objects += parsed_rest.rows.iter().filter(|row| row.is_object()).count() as u64;
         let frame = PieceFrame { text_end: usize::MAX, index: self.frame_index, start };
-        self.push_piece(parse_piece(text, self.source.limits.depth_max), VecDeque::from([frame]), true);
+        self.push_piece(parse_piece(text, self.source.parsing()), VecDeque::from([frame]), true);
         Ok(())
     }
 

@@ -5,7 +5,7 @@
 
 use super::frames;
 use super::names::Encoding;
-use super::piece::parse_piece;
+use super::piece::{RowParsing, parse_piece};
 use super::reader::{LogEnd, LogReader, LogSource, PIECE_BYTES};
 use crate::cancel::CancelToken;
 use crate::error::{Error, Result};
@@ -277,7 +277,7 @@ fn good_row_at(source: &LogSource, offset: u64) -> Result<Option<Event>> {
 }
 
 fn first_good_event(bytes: Vec<u8>, source: &LogSource) -> Option<Event> {
-    let piece = parse_piece(bytes, source.limits.depth_max);
+    let piece = parse_piece(bytes, RowParsing::unjudged(source.limits.depth_max));
     let mut rows = piece.rows.into_iter();
     rows.find_map(|row| Some(Event::new(std::sync::Arc::clone(&piece.buffer), row.row, row.outcome.ok()?)))
 }

@@ -7,6 +7,7 @@
 //! double's range are valid text.
 
 mod admit;
+mod cursor;
 mod error;
 mod facts;
 mod number;
@@ -17,6 +18,7 @@ mod text;
 mod value;
 
 pub use admit::{AdmitError, admit};
+pub use cursor::Cursor;
 pub use error::{JsonError, JsonErrorKind};
 pub use object::ObjectText;
 pub use print::{print_number, print_string, print_utf16};

@@ -155,7 +155,7 @@ impl Containers {
 }
 
 /// The byte after the value that starts at `at`; `depth` containers are open around it.
-fn value_end(bytes: &[u8], mut at: usize, depth: u32, depth_max: u32) -> Result<usize, JsonError> {
+pub(super) fn value_end(bytes: &[u8], mut at: usize, depth: u32, depth_max: u32) -> Result<usize, JsonError> {
     let mut open = Containers::default();
     let inner_max = depth_max.saturating_sub(depth);
     loop {
@@ -378,7 +378,7 @@ pub(super) fn key_end(bytes: &[u8], at: usize) -> Result<(usize, StringEnd), Jso
 
 /// The start of the value after the colon that must come at or after `at`.
 #[inline(always)]
-fn colon_end(bytes: &[u8], at: usize) -> Result<usize, JsonError> {
+pub(super) fn colon_end(bytes: &[u8], at: usize) -> Result<usize, JsonError> {
     let at = colon(bytes, at)?;
     Ok(skip_space(bytes, at + 1))
 }
@@ -427,7 +427,7 @@ fn no_value(bytes: &[u8], at: usize) -> JsonError {
 
 /// The byte after the number that starts with a digit at `at`.
 #[inline(always)]
-fn unsigned_end(bytes: &[u8], at: usize) -> Result<usize, JsonError> {
+pub(super) fn unsigned_end(bytes: &[u8], at: usize) -> Result<usize, JsonError> {
     match integer_end(bytes, at) {
         Some(end) => Ok(end),
         None => number_end(bytes, at),

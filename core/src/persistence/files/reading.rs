@@ -7,7 +7,7 @@ use crate::error::{At, Code, Error, Result};
 use crate::event::Event;
 use crate::format::EventRange;
 use crate::format::header::{FORMAT_VERSION, SessionHeader};
-use crate::format::reader::{LogEnd, LogSource};
+use crate::format::reader::{LogEnd, LogSource, Trust};
 use crate::format::seek::RangeReader;
 use crate::storage::{FileMetadata, OpenHow};
 use std::collections::VecDeque;
@@ -248,6 +248,7 @@ impl AcceptedReader {
             header_end: accepted.header_end,
             end: accepted.end,
             limits: shared.settings.limits,
+            trust: Trust::Judged,
         };
         let is_newest = matches!(range, EventRange::Newest { .. });
         let file_range = match is_newest && to > from {
