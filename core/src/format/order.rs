@@ -228,7 +228,7 @@ impl RowOrder {
         }
         let error = named(placed(breach.error(), line, place), event);
         let first_doubt = self.doubts().min().unwrap_or(u64::MAX);
-        error.with_salvageable(event.seq().min(first_doubt))
+        error.with_salvageable(self.given(event.seq()).min(first_doubt))
     }
 
     /// The error of a breach that its row left open.
@@ -289,10 +289,15 @@ impl RowOrder {
         Ok(None)
     }
 
+    /// How many of `count` rows were given out as events: none from the first breach on.
+    fn given(&self, count: u64) -> u64 {
+        self.breach.as_ref().and_then(Error::salvageable).map_or(count, |before| before.min(count))
+    }
+
     /// Adds what is known at the moment a log turns out to be damaged.
     pub(crate) fn finished(&self, error: Error) -> Error {
         match self.next_seq {
-            Some(count) => error.with_salvageable(count),
+            Some(count) => error.with_salvageable(self.given(count)),
             None => error,
         }
     }
