@@ -71,7 +71,7 @@ pub(crate) struct LogSource {
 impl LogSource {
     /// How its rows are parsed.
     pub(crate) fn parsing(&self) -> RowParsing {
-        RowParsing { depth_max: self.limits.depth_max, judges: matches!(self.trust, Trust::Unjudged(_)) }
+        RowParsing { judges: matches!(self.trust, Trust::Unjudged(_)), ..RowParsing::unjudged(&self.limits) }
     }
 }
 
