@@ -758,11 +758,11 @@ dsh_status dsh_store_remove(dsh_store *store,
                             dsh_error **err);
 
 /**
- * Makes every log handle of the store durable, and goes on past failures. What a session has accepted and
- * not written yet is written by its own `dsh_session_flush`. Several failures come as `DSH_E_SEVERAL`, with
- * causes.
+ * Writes what the store's sessions have accepted, makes every session and log handle of the store durable, and goes on past
+ * failures. Several failures come as `DSH_E_SEVERAL`, with causes.
  */
-dsh_status dsh_store_flush(dsh_store *store, dsh_error **err);
+dsh_status dsh_store_flush(dsh_store *store,
+                           dsh_error **err);
 
 /**
  * Closes the store: later calls on it fail with `DSH_E_HANDLE_CLOSED`. What was opened from it stays open

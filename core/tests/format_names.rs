@@ -278,3 +278,35 @@ proptest! {
         }
     }
 }
+
+/// Case 48: ids and paths with separators, dots, reserved names, CJK, emoji, two forms of é, case twins, 300 characters.
+#[test]
+fn odd_ids_and_paths_get_the_folders_of_the_case_or_a_clear_error() {
+    use dsh_session_core::{Code, NewSession, Store};
+    let path =
+        Path::new(env!("CARGO_MANIFEST_DIR")).join("../tests/cases/48-ids-and-folder-names/names.json");
+    let odd: Value = serde_json::from_slice(&std::fs::read(path).unwrap()).unwrap();
+    let folder = tempfile::tempdir().unwrap();
+    let store = Store::open(folder.path()).unwrap();
+    for case in odd["session_ids"].as_array().unwrap() {
+        let (id, name) = (case["id"].as_str().unwrap(), case["folder"].as_str().unwrap());
+        match store.create(NewSession::new().id(id)) {
+            Ok(session) => {
+                session.flush().unwrap();
+                assert!(
+                    folder.path().join("_no-cwd").join(name).join("session.v4.jsonl.zstd").exists(),
+                    "{id}"
+                );
+                assert_eq!(store.stat(id).unwrap().unwrap().header.id, id);
+            }
+            Err(error) => {
+                assert!(case["folder_bytes"].as_u64().unwrap() > 255, "{id}: {error}");
+                assert_eq!(error.code(), Code::InvalidArgument);
+            }
+        }
+    }
+    for case in odd["project_folders"].as_array().unwrap() {
+        let cwd = case["cwd"].as_str().unwrap();
+        assert_eq!(names::project_directory(Some(cwd)).unwrap(), case["folder"].as_str().unwrap());
+    }
+}

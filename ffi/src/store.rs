@@ -307,9 +307,8 @@ pub unsafe extern "C" fn dsh_store_remove(
     }
 }
 
-/// Makes every log handle of the store durable, and goes on past failures. What a session has accepted and
-/// not written yet is written by its own `dsh_session_flush`. Several failures come as `DSH_E_SEVERAL`, with
-/// causes.
+/// Writes what the store's sessions have accepted, makes every session and log handle of the store durable, and goes on past
+/// failures. Several failures come as `DSH_E_SEVERAL`, with causes.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn dsh_store_flush(store: *mut dsh_store, err: *mut *mut dsh_error) -> dsh_status {
     // SAFETY: C1 (store), C3 (err).

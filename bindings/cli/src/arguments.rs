@@ -43,6 +43,8 @@ pub(crate) enum Command {
     Create(Create),
     /// Append events, one JSON object per line of standard input.
     Append(Append),
+    /// Remove a session, or move its folder aside; refused while it is owned.
+    Delete(Delete),
     /// Read everything, change nothing, and judge each session.
     Verify(OneOrAll),
     /// Events before the damage, as rows.
@@ -102,6 +104,16 @@ pub(crate) struct Create {
     /// How the log is stored [default: as the root does it, zstd in an empty one].
     #[arg(long, value_enum)]
     pub(crate) encoding: Option<EncodingName>,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct Delete {
+    /// The session.
+    pub(crate) id: String,
+
+    /// Move the folder to `<root>.trash`, beside the root, instead of removing it.
+    #[arg(long = "trash")]
+    pub(crate) is_trash: bool,
 }
 
 #[derive(Clone, Copy, Debug, ValueEnum)]

@@ -5,6 +5,7 @@ use crate::context::Context;
 use crate::failure::{EXIT_CORRUPT, EXIT_DONE, EXIT_OTHER, EXIT_SYSTEM, EXIT_UNSUPPORTED, Failure};
 use crate::output::{bytes_text, table, time_text};
 use crate::progress::Bar;
+use dsh_session_core::Code;
 use dsh_session_core::format::raw_rows::RawRow;
 use dsh_session_core::query::{Outcome, Stats, Verification};
 
@@ -77,6 +78,8 @@ pub(crate) fn salvage(context: &mut Context, arguments: &arguments::Salvage) -> 
     context.out.flush()?;
     // What is missing is told even where remarks are not wanted: without it a part would pass for the whole.
     match salvage.damage() {
+        // Not damage: the log is whole, and this build cannot read all of it.
+        Some(refusal) if refusal.code() == Code::FormatUnsupported => return Err(refusal.duplicate().into()),
         Some(damage) => context.tell(damage),
         None => context.remark(&format!("{} events, the log is whole", salvage.event_count())),
     }

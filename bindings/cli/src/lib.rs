@@ -84,6 +84,7 @@ fn dispatch(context: &mut Context, command: Command) -> Result<i32, Failure> {
         Command::Events(it) => events::events(context, &it),
         Command::Rows(it) => events::rows(context, &it.id),
         Command::Append(it) => append::append(context, &it),
+        Command::Delete(it) => sessions::delete(context, &it),
         Command::Verify(it) => health::verify(context, it.id.as_deref()),
         Command::Salvage(it) => health::salvage(context, &it),
         Command::Stats(it) => health::stats(context, it.id.as_deref()),

@@ -1,13 +1,13 @@
 //! `list`, `stat`, `create`: sessions as wholes.
 
-use crate::arguments::Create;
+use crate::arguments::{Create, Delete};
 use crate::context::Context;
 use crate::failure::{EXIT_DONE, Failure};
 use crate::output::{bytes_text, table, time_text};
 use dsh_session_core::error::{Code, Error};
 use dsh_session_core::json::ObjectText;
 use dsh_session_core::persistence::Snapshot;
-use dsh_session_core::{ListMode, NewSession};
+use dsh_session_core::{ListMode, NewSession, Removal};
 
 pub(crate) fn list(context: &mut Context) -> Result<i32, Failure> {
     let listing = context.store()?.list_with(ListMode::Tolerant, &context.cancel)?;
@@ -84,6 +84,27 @@ pub(crate) fn create(context: &mut Context, arguments: Create) -> Result<i32, Fa
         out.finish()
     } else {
         id.to_owned()
+    };
+    context.out.line(&line)?;
+    Ok(EXIT_DONE)
+}
+
+pub(crate) fn delete(context: &mut Context, arguments: &Delete) -> Result<i32, Failure> {
+    let how = if arguments.is_trash { Removal::Trash } else { Removal::Delete };
+    let aside = context.store()?.remove(&arguments.id, how)?;
+    let aside = aside.map(|path| path.to_string_lossy().into_owned());
+    let line = if context.is_json {
+        let mut out = ObjectText::new();
+        out.string("id", &arguments.id);
+        if let Some(aside) = &aside {
+            out.string("path", aside);
+        }
+        out.finish()
+    } else {
+        aside.map_or_else(
+            || format!("{} removed", arguments.id),
+            |aside| format!("{} moved to {aside}", arguments.id),
+        )
     };
     context.out.line(&line)?;
     Ok(EXIT_DONE)

@@ -256,3 +256,17 @@ fn help_and_version_are_no_failures() {
         assert!(output.status.success() && !output.stdout.is_empty(), "{arguments:?}");
     }
 }
+
+#[test]
+fn a_deleted_session_is_gone_and_one_in_the_trash_is_said_where() {
+    let root = copy_of("36-root-with-one-headless-log");
+    let gone = run(root.path(), &["delete", "alpha"]).lines();
+    assert_eq!(gone, [serde_json::json!({"id": "alpha"})]);
+    // A damaged one too: it is what the id names.
+    let aside = run(root.path(), &["delete", "beta", "--trash"]).lines();
+    assert!(std::path::Path::new(aside[0]["path"].as_str().unwrap()).join("session.v4.jsonl.zstd").exists());
+    let ids: Vec<_> =
+        run(root.path(), &["list"]).lines().iter().map(|line| line["header"]["id"].clone()).collect();
+    assert_eq!(ids, ["gamma"]);
+    assert_eq!(run(root.path(), &["delete", "alpha"]).code, 3);
+}
