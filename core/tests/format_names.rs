@@ -289,7 +289,12 @@ fn odd_ids_and_paths_get_the_folders_of_the_case_or_a_clear_error() {
     let folder = tempfile::tempdir().unwrap();
     let store = Store::open(folder.path()).unwrap();
     for case in odd["session_ids"].as_array().unwrap() {
-        let (id, name) = (case["id"].as_str().unwrap(), case["folder"].as_str().unwrap());
+        let name = case["folder"].as_str().unwrap();
+        let Some(id) = case["id"].as_str() else {
+            // An unpaired surrogate names a folder, but no text of this library can hold it.
+            assert_eq!(names::session_directory_from_units(&[0xd83d]).unwrap(), name);
+            continue;
+        };
         match store.create(NewSession::new().id(id)) {
             Ok(session) => {
                 session.flush().unwrap();
