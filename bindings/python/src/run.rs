@@ -28,6 +28,11 @@ thread_local! {
     static CURRENT: RefCell<Option<dsh_session_core::CancelToken>> = const { RefCell::new(None) };
 }
 
+/// The token of the calls of this thread: that of `CancelToken.run`, or a new one.
+pub(crate) fn current_token() -> dsh_session_core::CancelToken {
+    CURRENT.with_borrow(Option::clone).unwrap_or_default()
+}
+
 /// What the handles of one store share to make their calls.
 #[derive(Debug)]
 pub(crate) struct Runner {
@@ -70,7 +75,17 @@ impl Runner {
         py: Python<'_>,
         work: impl FnOnce(&dsh_session_core::CancelToken) -> Result<T> + Send + 'static,
     ) -> PyResult<T> {
-        self.stoppable(py, work, false)
+        self.stoppable(py, current_token(), work, false)
+    }
+
+    /// A part of a call that only looks: what stops it is the token that the first part was begun with.
+    pub(crate) fn read_by<T: Send + 'static>(
+        &self,
+        py: Python<'_>,
+        token: &dsh_session_core::CancelToken,
+        work: impl FnOnce() -> Result<T> + Send + 'static,
+    ) -> PyResult<T> {
+        self.stoppable(py, token.clone(), |_| work(), false)
     }
 
     /// A call that changes something or takes ownership. Its outcome is always waited for: on return it is done or not done.
@@ -79,17 +94,17 @@ impl Runner {
         py: Python<'_>,
         work: impl FnOnce(&dsh_session_core::CancelToken) -> Result<T> + Send + 'static,
     ) -> PyResult<T> {
-        self.stoppable(py, work, true)
+        self.stoppable(py, current_token(), work, true)
     }
 
     fn stoppable<T: Send + 'static>(
         &self,
         py: Python<'_>,
+        token: dsh_session_core::CancelToken,
         work: impl FnOnce(&dsh_session_core::CancelToken) -> Result<T> + Send + 'static,
         waits_for_outcome: bool,
     ) -> PyResult<T> {
         self.check_process().map_err(|error| raise(py, &error))?;
-        let token = CURRENT.with_borrow(Option::clone).unwrap_or_default();
         let for_work = token.clone();
         let work = move || guarded(|| work(&for_work));
         let outcome = if is_main_thread(py)? {
