@@ -1,6 +1,7 @@
 //! The loops of the border bench in Rust, beside which C and Python are measured (`tests/bench/borders.py` runs it).
 //!
-//! `make ROOT` writes the log, `read ROOT THREADS` and `append ROOT BATCHES` print the seconds that their loop took, by a monotonic clock.
+//! `make ROOT` writes the log. `read ROOT THREADS` and `append ROOT BATCHES` go round once for each line on standard input and print the
+//! seconds that it took, by a monotonic clock.
 
 use dsh_session_core::format::frames::FrameEncoder;
 use dsh_session_core::storage::simulation::SplitMix64;
@@ -24,16 +25,29 @@ fn main() -> Result<(), Box<dyn Error>> {
         ["make", root] => make(Path::new(root)),
         ["read", root, threads] => {
             let threads = threads.parse()?;
-            // The first round brings the file into memory and is not measured.
-            read(Path::new(root), threads)?;
-            let start = Instant::now();
-            read(Path::new(root), threads)?;
-            println!("{}", start.elapsed().as_secs_f64());
-            Ok(())
+            rounds(|| seconds(|| read(Path::new(root), threads)))
         }
-        ["append", root, batches] => append(Path::new(root), batches.parse()?),
+        ["append", root, batches] => {
+            let batches = batches.parse()?;
+            rounds(|| append(Path::new(root), batches))
+        }
         _ => Err("make ROOT | read ROOT THREADS | append ROOT BATCHES".into()),
     }
+}
+
+/// Goes round once for each line that comes in, and prints the seconds.
+fn rounds(mut once: impl FnMut() -> Result<f64, Box<dyn Error>>) -> Result<(), Box<dyn Error>> {
+    for line in std::io::stdin().lines() {
+        line?;
+        println!("{}", once()?);
+    }
+    Ok(())
+}
+
+fn seconds(work: impl FnOnce() -> Result<(), Box<dyn Error>>) -> Result<f64, Box<dyn Error>> {
+    let start = Instant::now();
+    work()?;
+    Ok(start.elapsed().as_secs_f64())
 }
 
 /// Text as an agent's tools give it: words, numbers, some of it not ASCII.
@@ -105,19 +119,18 @@ fn read(root: &Path, threads: usize) -> Result<(), Box<dyn Error>> {
     if count == EVENTS { Ok(()) } else { Err(format!("{count} events").into()) }
 }
 
-fn append(root: &Path, batches: u64) -> Result<(), Box<dyn Error>> {
+fn append(root: &Path, batches: u64) -> Result<f64, Box<dyn Error>> {
     let store = Store::open(root)?;
-    let session = store.create(NewSession::new().id(ID).cwd("/bench"))?;
+    let session = store.create(NewSession::new().cwd("/bench"))?;
     session.flush()?;
-    let start = Instant::now();
-    for step in 0..batches {
-        session.append(&EventDraft::new(
-            "plugin:bench/note",
-            format!(r#"{{"step":{step},"text":"a small event"}}"#),
-        )?)?;
-        session.flush()?;
-    }
-    println!("{}", start.elapsed().as_secs_f64());
+    let time = seconds(|| {
+        for step in 0..batches {
+            let data = format!(r#"{{"step":{step},"text":"a small event"}}"#);
+            session.append(&EventDraft::new("plugin:bench/note", data)?)?;
+            session.flush()?;
+        }
+        Ok(())
+    })?;
     session.close()?;
-    Ok(())
+    Ok(time)
 }

@@ -1,6 +1,6 @@
 /*
- * The loops of the border bench in C: `read ROOT THREADS` and `append ROOT BATCHES` print the seconds that their loop took, by a
- * monotonic clock. borders.py runs it.
+ * The loops of the border bench in C: `read ROOT THREADS` and `append ROOT BATCHES` go round once for each line on standard input and
+ * print the seconds that it took, by a monotonic clock. borders.py runs it.
  */
 #define _POSIX_C_SOURCE 200809L
 
@@ -38,7 +38,7 @@ static void read_all(const char *root, uint32_t threads)
     dsh_store *store = NULL;
     dsh_log *log = NULL;
     dsh_events *events = NULL;
-    volatile uint64_t bytes = 0;
+    volatile uint64_t bytes = 0; /* So that the views are looked at. */
     uint64_t total = 0;
     size_t count = 0;
 
@@ -74,7 +74,7 @@ static double append(const char *root, uint64_t batches)
     double start;
 
     ok(dsh_store_open(root, strlen(root), NULL, &store, &err));
-    ok(dsh_session_create(store, DSH_STR("{\"id\":\"bench\",\"cwd\":\"/bench\"}"), &session, &err));
+    ok(dsh_session_create(store, DSH_STR("{\"cwd\":\"/bench\"}"), &session, &err));
     ok(dsh_session_flush(session, NULL, &err));
     start = now_s();
     for (uint64_t step = 0; step < batches; step++) {
@@ -90,22 +90,24 @@ static double append(const char *root, uint64_t batches)
     return start;
 }
 
+static double read_once(const char *root, uint32_t threads)
+{
+    double start = now_s();
+    read_all(root, threads);
+    return now_s() - start;
+}
+
 int main(int argc, char **argv)
 {
+    char line[16];
     if (argc != 4) {
         fprintf(stderr, "read ROOT THREADS | append ROOT BATCHES\n");
         return 2;
     }
-    if (strcmp(argv[1], "read") == 0) {
-        uint32_t threads = (uint32_t)strtoul(argv[3], NULL, 10);
-        double start;
-        /* The first round brings the file into memory and is not measured. */
-        read_all(argv[2], threads);
-        start = now_s();
-        read_all(argv[2], threads);
-        printf("%.9f\n", now_s() - start);
-    } else {
-        printf("%.9f\n", append(argv[2], strtoull(argv[3], NULL, 10)));
+    uint32_t number = (uint32_t)strtoul(argv[3], NULL, 10);
+    while (fgets(line, sizeof line, stdin) != NULL) {
+        printf("%.9f\n", strcmp(argv[1], "read") == 0 ? read_once(argv[2], number) : append(argv[2], number));
+        fflush(stdout);
     }
     return 0;
 }

@@ -1,4 +1,5 @@
-"""The loops of the border bench in Python, each printing what it measured by a monotonic clock; ``borders.py`` runs it.
+"""The loops of the border bench in Python: each goes round once for each line on standard input and prints what it measured by a
+monotonic clock. ``borders.py`` runs it.
 
     read ROOT THREADS      seconds for `raw` of every event
     data ROOT THREADS      seconds for `data` of every event
@@ -33,7 +34,7 @@ def data(root: str, threads: int) -> None:
 
 
 def append(root: str, batches: int) -> float:
-    with dsh.Store(root) as store, store.create(id="bench", cwd="/bench") as session:
+    with dsh.Store(root) as store, store.create(cwd="/bench") as session:
         session.flush()
         start = time.perf_counter()
         for step in range(batches):
@@ -70,17 +71,17 @@ def share(root: str, threads: int) -> float:
     return counts_a_second(lambda: read(root, threads)) / alone
 
 
-def main() -> float:
+def main() -> None:
     what, root, number = sys.argv[1], sys.argv[2], int(sys.argv[3])
-    if what == "append":
-        return append(root, number)
-    if what == "share":
-        read(root, number)
-        return share(root, number)
-    work = {"read": read, "data": data}[what]
-    work(root, number)  # Brings the file into memory.
-    return seconds(lambda: work(root, number))
+    once: dict[str, Callable[[], float]] = {
+        "read": lambda: seconds(lambda: read(root, number)),
+        "data": lambda: seconds(lambda: data(root, number)),
+        "append": lambda: append(root, number),
+        "share": lambda: share(root, number),
+    }
+    for _ in sys.stdin:
+        print(once[what](), flush=True)
 
 
 if __name__ == "__main__":
-    print(main())
+    main()

@@ -58,6 +58,11 @@ mod _native {
     #[pymodule_export]
     use crate::store::Store;
 
+    #[pymodule_init]
+    fn begin(module: &pyo3::Bound<'_, pyo3::types::PyModule>) -> pyo3::PyResult<()> {
+        crate::run::watch_forks(module)
+    }
+
     /// The version of the library.
     #[pymodule_export]
     const VERSION: &str = env!("CARGO_PKG_VERSION");

@@ -8,9 +8,10 @@ use crate::error::raise;
 use dsh_session_core::{Code, Error, Result};
 use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
-use pyo3::types::{PyDict, PyTuple};
+use pyo3::types::{PyDict, PyModule, PyTuple};
 use std::cell::RefCell;
 use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
@@ -21,6 +22,24 @@ const SIGNAL_POLL: Duration = Duration::from_millis(25);
 /// A lock whose data is whole after a panic: nothing that can panic runs under it.
 pub(crate) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// The id of this process: asking the system for it is a call that every event would pay for. Python runs no code in a child that was
+/// forked behind its back, so its own hook is enough to keep the id right.
+static PROCESS_ID: AtomicU32 = AtomicU32::new(0);
+
+/// Learns the id of this process, and has every forked child learn its own before anything else runs there.
+pub(crate) fn watch_forks(module: &Bound<'_, PyModule>) -> PyResult<()> {
+    learn_process_id();
+    let hooks = PyDict::new(module.py());
+    hooks.set_item("after_in_child", wrap_pyfunction!(learn_process_id, module)?)?;
+    module.py().import("os")?.call_method("register_at_fork", (), Some(&hooks))?;
+    Ok(())
+}
+
+#[pyfunction]
+fn learn_process_id() {
+    PROCESS_ID.store(std::process::id(), Ordering::Relaxed);
 }
 
 thread_local! {
@@ -43,11 +62,11 @@ pub(crate) struct Runner {
 
 impl Runner {
     pub(crate) fn new() -> Arc<Runner> {
-        Arc::new(Runner { process_id: std::process::id(), helper: Arc::default() })
+        Arc::new(Runner { process_id: PROCESS_ID.load(Ordering::Relaxed), helper: Arc::default() })
     }
 
     pub(crate) fn is_forked(&self) -> bool {
-        std::process::id() != self.process_id
+        PROCESS_ID.load(Ordering::Relaxed) != self.process_id
     }
 
     /// Fails in a forked child. Comes before every lock: one that another thread held at the fork stays locked in the child for ever.
