@@ -67,8 +67,7 @@ fn refusal(code: Code) -> Value {
     }
 }
 
-/// Runs a file of log vectors; `waiting` names those whose rules are not built yet, each of which must still fail.
-fn check_log_vectors(file: &str, place: &str, bytes: impl Fn(&Value) -> Vec<u8>, waiting: &[&str]) {
+fn check_log_vectors(file: &str, place: &str, bytes: impl Fn(&Value) -> Vec<u8>) {
     for case in cases(file) {
         let name = case["name"].as_str().unwrap();
         let root = Root::with(place, &bytes(&case));
@@ -78,35 +77,20 @@ fn check_log_vectors(file: &str, place: &str, bytes: impl Fn(&Value) -> Vec<u8>,
         if expected.get("recoveredSeqs").is_none() {
             got.as_object_mut().unwrap().remove("recoveredSeqs");
         }
-        if waiting.contains(&name) {
-            assert_ne!(got, expected, "{name} holds: take it off the list of those that wait");
-        } else {
-            assert_eq!(got, expected, "{name}");
-        }
+        assert_eq!(got, expected, "{name}");
     }
 }
-
-/// Need row admission, relationships or the vocabulary (`format.md` 5.2, 5.5, 5.6).
-const WAITING_RAW: [&str; 7] = [
-    "retired required type after a bad line still refuses",
-    "retired source after a bad line is corruption",
-    "unknown required type",
-    "plugin record without the marker refuses",
-    "turn number wrong",
-    "step left open at turn end",
-    "an unknown required type is reported before a broken relationship",
-];
 
 #[test]
 fn raw_logs_read_as_the_vectors_say() {
     let text = |case: &Value| case["text"].as_str().unwrap().as_bytes().to_vec();
-    check_log_vectors("format-log-scan-raw.json", "_no-cwd/log/session.v4.jsonl", text, &WAITING_RAW);
+    check_log_vectors("format-log-scan-raw.json", "_no-cwd/log/session.v4.jsonl", text);
 }
 
 #[test]
 fn compressed_logs_read_as_the_vectors_say() {
     let bytes = |case: &Value| from_hex(case["hex"].as_str().unwrap());
-    check_log_vectors("format-log-scan-zstd.json", "_no-cwd/log/session.v4.jsonl.zstd", bytes, &[]);
+    check_log_vectors("format-log-scan-zstd.json", "_no-cwd/log/session.v4.jsonl.zstd", bytes);
 }
 
 fn rows(events: &Value) -> Vec<Event> {

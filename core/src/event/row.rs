@@ -19,6 +19,8 @@ pub(crate) enum RowFault {
     NotJson(JsonError),
     /// Nested deeper than the limit of the store.
     TooDeep { depth_max: u32 },
+    /// Longer than the limit of the store.
+    TooLong { row_bytes_max: u64 },
     /// A JSON value, but no object.
     NotAnObject,
     /// A key outside the envelope.
@@ -36,6 +38,7 @@ impl fmt::Display for RowFault {
         match self {
             RowFault::NotJson(error) => write!(f, "the row is not JSON: {error}"),
             RowFault::TooDeep { depth_max } => write!(f, "the row is nested deeper than {depth_max} levels"),
+            RowFault::TooLong { row_bytes_max } => write!(f, "the row is longer than {row_bytes_max} bytes"),
             RowFault::NotAnObject => f.write_str("the row is not a JSON object"),
             RowFault::ForeignKey(key) => write!(f, "the row has the foreign key `{key}`"),
             RowFault::Missing(key) => write!(f, "the row lacks `{key}`"),
@@ -52,6 +55,13 @@ pub(crate) struct BadRow {
     /// Whether the text is a JSON object at all: such rows are worth saving before they are cut.
     pub(crate) is_object: bool,
     pub(crate) is_turn_end: bool,
+}
+
+impl BadRow {
+    /// A row that is not looked into, since it is too long. It may be an object, so it is worth saving.
+    pub(crate) fn too_long(row_bytes_max: u64) -> BadRow {
+        BadRow { fault: RowFault::TooLong { row_bytes_max }, is_object: true, is_turn_end: false }
+    }
 }
 
 /// The members of a row that the envelope knows, as found; the last of a repeated key counts. The row may be good or bad.

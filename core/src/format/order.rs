@@ -158,8 +158,13 @@ impl RowOrder {
             Err(_) if self.next_seq.is_none() => Ok(None),
             Err(bad) => {
                 let BadRow { fault, is_object, is_turn_end } = *bad;
-                if let RowFault::TooDeep { .. } = fault {
-                    return Err(self.finished(too_deep(&fault, line, place)));
+                let limit = match fault {
+                    RowFault::TooDeep { .. } => Some("depth_max"),
+                    RowFault::TooLong { .. } => Some("row_bytes_max"),
+                    _ => None,
+                };
+                if let Some(limit) = limit {
+                    return Err(self.finished(beyond_limit(&fault, limit, line, place)));
                 }
                 let reason = fault.to_string();
                 let error = corrupt(reason.clone(), line, place);
@@ -228,7 +233,7 @@ impl RowOrder {
         }
         let error = named(placed(breach.error(), line, place), event);
         let first_doubt = self.doubts().min().unwrap_or(u64::MAX);
-        error.with_salvageable(event.seq().min(first_doubt))
+        error.with_salvageable(self.given(event.seq()).min(first_doubt))
     }
 
     /// The error of a breach that its row left open.
@@ -289,10 +294,15 @@ impl RowOrder {
         Ok(None)
     }
 
+    /// How many of `count` rows were given out as events: none from the first breach on.
+    fn given(&self, count: u64) -> u64 {
+        self.breach.as_ref().and_then(Error::salvageable).map_or(count, |before| before.min(count))
+    }
+
     /// Adds what is known at the moment a log turns out to be damaged.
     pub(crate) fn finished(&self, error: Error) -> Error {
         match self.next_seq {
-            Some(count) => error.with_salvageable(count),
+            Some(count) => error.with_salvageable(self.given(count)),
             None => error,
         }
     }
@@ -308,10 +318,8 @@ pub(crate) fn corrupt(reason: String, line: Option<u64>, place: RowPlace) -> Err
     placed(Error::new(Code::SessionCorrupt, reason), line, place).with_at(At::Row)
 }
 
-fn too_deep(fault: &RowFault, line: Option<u64>, place: RowPlace) -> Error {
-    placed(Error::new(Code::LimitExceeded, fault.to_string()), line, place)
-        .with_limit("depth_max")
-        .with_at(At::Row)
+fn beyond_limit(fault: &RowFault, limit: &'static str, line: Option<u64>, place: RowPlace) -> Error {
+    placed(Error::new(Code::LimitExceeded, fault.to_string()), line, place).with_limit(limit).with_at(At::Row)
 }
 
 /// Adds a row's place to an error.

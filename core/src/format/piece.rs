@@ -1,6 +1,7 @@
 //! A piece of log text cut into rows, each parsed and judged on its own. Pieces do not depend on each other, so several can be
 //! parsed at once.
 
+use super::reader::ReadLimits;
 use super::verdict::{self, RowVerdict};
 use crate::event::Envelope;
 use crate::event::Span;
@@ -29,6 +30,8 @@ impl ParsedRow {
 /// How rows are parsed.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct RowParsing {
+    /// The longest row, in bytes of text.
+    pub(crate) row_bytes_max: u64,
     /// The deepest nesting of a row.
     pub(crate) depth_max: u32,
     /// Whether the rules of single rows are asked; otherwise every row has the verdict of one that keeps them.
@@ -37,12 +40,16 @@ pub(crate) struct RowParsing {
 
 impl RowParsing {
     /// Parses rows without judging them.
-    pub(crate) fn unjudged(depth_max: u32) -> RowParsing {
-        RowParsing { depth_max, judges: false }
+    pub(crate) fn unjudged(limits: &ReadLimits) -> RowParsing {
+        let ReadLimits { row_bytes_max, depth_max, .. } = *limits;
+        RowParsing { row_bytes_max, depth_max, judges: false }
     }
 
     fn row(self, buffer: &str, start: usize, end: usize) -> (Result<Envelope, Box<BadRow>>, RowVerdict) {
         let text = buffer.get(start..end).unwrap_or_default();
+        if text.len() as u64 > self.row_bytes_max {
+            return (Err(Box::new(BadRow::too_long(self.row_bytes_max))), RowVerdict::default());
+        }
         if self.judges {
             verdict::parse(buffer, text, self.depth_max)
         } else {
@@ -109,13 +116,13 @@ fn for_each_line(bytes: &[u8], mut visit: impl FnMut(usize, usize, u32)) {
 
 #[cfg(test)]
 mod tests {
-    use super::{RowParsing, parse_piece};
+    use super::{ReadLimits, RowParsing, parse_piece};
 
     #[test]
     fn replaced_bytes_do_not_change_the_stored_length() {
         let piece = parse_piece(
             b"{\"type\":\"a\",\"seq\":0,\"time\":1,\"data\":\"\xff\"}\n{\"x\":\xe2\x82}".to_vec(),
-            RowParsing::unjudged(10),
+            RowParsing::unjudged(&ReadLimits::default()),
         );
         assert_eq!(piece.rows.len(), 2);
         assert_eq!(piece.rows[0].stored_bytes, 41);

@@ -1,8 +1,8 @@
 //! One pass over a log, or over its end: bytes in, accepted events out, in bounded memory (`format.md` 4.4, 5.3).
 //!
-//! A [`LogReader`] never holds more than a few pieces of about 1 MiB plus the largest row. Compressed logs are read in groups of
+//! A `LogReader` never holds more than a few pieces of about 1 MiB plus the largest row. Compressed logs are read in groups of
 //! frames; where it pays, several groups are decoded and parsed at once on scoped threads, which live for one call only, so an
-//! abandoned reader leaves nothing behind. What the rows mean together is decided afterwards, in order ([`RowOrder`]).
+//! abandoned reader leaves nothing behind. What the rows mean together is decided afterwards, in order (`RowOrder`).
 
 use super::frames::{FrameDecoder, FrameInfo, FrameStep, FrameStream, scan_frame};
 use super::group::{self, Group, GroupStop};
@@ -71,7 +71,7 @@ pub(crate) struct LogSource {
 impl LogSource {
     /// How its rows are parsed.
     pub(crate) fn parsing(&self) -> RowParsing {
-        RowParsing { depth_max: self.limits.depth_max, judges: matches!(self.trust, Trust::Unjudged(_)) }
+        RowParsing { judges: matches!(self.trust, Trust::Unjudged(_)), ..RowParsing::unjudged(&self.limits) }
     }
 }
 

@@ -277,7 +277,7 @@ fn good_row_at(source: &LogSource, offset: u64) -> Result<Option<Event>> {
 }
 
 fn first_good_event(bytes: Vec<u8>, source: &LogSource) -> Option<Event> {
-    let piece = parse_piece(bytes, RowParsing::unjudged(source.limits.depth_max));
+    let piece = parse_piece(bytes, RowParsing::unjudged(&source.limits));
     let mut rows = piece.rows.into_iter();
     rows.find_map(|row| Some(Event::new(std::sync::Arc::clone(&piece.buffer), row.row, row.outcome.ok()?)))
 }

@@ -6,6 +6,7 @@
 
 mod session;
 
+use session::Recording;
 pub use session::{Pending, Session, WAITING_BYTES_MAX, WRITE_BEHIND_BYTES};
 
 use crate::cancel::CancelToken;
@@ -23,7 +24,7 @@ use crate::query::{self, Rows, Salvage, Stats, Verifications};
 use crate::storage::{OsStorage, Storage};
 use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 
 /// What a new session is to be. Everything has a default.
 ///
@@ -136,7 +137,11 @@ impl StoreBuilder {
             }
             None => (Arc::new(MemoryPersistence::new()), None),
         };
-        Ok(Store { shared: Arc::new(Shared { persistence, storage: self.storage, root }) })
+        let process_id = self.storage.process_id();
+        let sessions = Mutex::default();
+        Ok(Store {
+            shared: Arc::new(Shared { persistence, storage: self.storage, root, process_id, sessions }),
+        })
     }
 }
 
@@ -167,6 +172,9 @@ struct Shared {
     persistence: Arc<dyn SessionPersistence>,
     storage: Arc<dyn Storage>,
     root: Option<PathBuf>,
+    process_id: u32,
+    /// Sessions opened here, for [`Store::flush`]; those that are gone are dropped from it as others join.
+    sessions: Mutex<Vec<Weak<Recording>>>,
 }
 
 impl Store {
@@ -219,7 +227,7 @@ impl Store {
             header.created_at = u64::try_from(self.shared.storage.now_unix_ms()).unwrap_or(0);
         }
         let log = self.shared.persistence.create(&header, inherited_event_count, &CancelToken::new())?;
-        Session::new(log, Arc::clone(&self.shared.storage))
+        self.session(log)
     }
 
     /// `session-` and a random UUID (version 4).
@@ -253,7 +261,20 @@ impl Store {
     /// Those of [`SessionPersistence::open`] for writing.
     pub fn open_session_with(&self, id: &str, cancel: &CancelToken) -> Result<Session> {
         let log = self.shared.persistence.open(id, Access::Write, cancel)?;
-        Session::new(log, Arc::clone(&self.shared.storage))
+        self.session(log)
+    }
+
+    fn session(&self, log: Arc<dyn SessionLog>) -> Result<Session> {
+        let session = Session::new(log, Arc::clone(&self.shared.storage))?;
+        let mut sessions = self.sessions();
+        sessions.retain(|known| known.strong_count() > 0);
+        sessions.push(Arc::downgrade(session.recording()));
+        drop(sessions);
+        Ok(session)
+    }
+
+    fn sessions(&self) -> MutexGuard<'_, Vec<Weak<Recording>>> {
+        self.shared.sessions.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// A log handle.
@@ -380,11 +401,26 @@ impl Store {
         self.shared.persistence.remove(id, how, &CancelToken::new())
     }
 
-    /// Makes every open session and log handle durable; goes on past failures.
+    /// Writes what waits in every open session, and makes every open session and log handle durable; goes on past failures.
     ///
     /// # Errors
     /// The failures, together.
     pub fn flush(&self) -> Result<()> {
-        self.shared.persistence.flush()
+        // In a forked child before any lock is waited for.
+        if self.shared.storage.process_id() != self.shared.process_id {
+            return self.shared.persistence.flush();
+        }
+        let recordings: Vec<_> = self.sessions().iter().filter_map(Weak::upgrade).collect();
+        let go_on = CancelToken::new();
+        let mut errors: Vec<Error> = recordings
+            .iter()
+            .filter_map(|recording| recording.flush(&go_on).err())
+            // Closed meanwhile: closing wrote everything.
+            .filter(|error| error.code() != Code::HandleClosed)
+            .collect();
+        if let Err(error) = self.shared.persistence.flush() {
+            errors.push(error);
+        }
+        if errors.is_empty() { Ok(()) } else { Err(Error::several(errors)) }
     }
 }

@@ -30,9 +30,15 @@ pub struct Pending {
     pub error: Option<Error>,
 }
 
-/// One session, open for appending. Many threads may use it.
-#[derive(Debug)]
+/// One session, open for appending. Many threads may use it; clones share everything, and the last one to go closes it.
+#[derive(Clone, Debug)]
 pub struct Session {
+    recording: Arc<Recording>,
+}
+
+/// What the clones of a session share, and what its store flushes.
+#[derive(Debug)]
+pub(super) struct Recording {
     log: Arc<dyn SessionLog>,
     storage: Arc<dyn Storage>,
     /// The process that opened the session; a forked child is turned away before any lock is waited for.
@@ -66,38 +72,44 @@ impl Session {
     pub(super) fn new(log: Arc<dyn SessionLog>, storage: Arc<dyn Storage>) -> Result<Session> {
         let next_seq = log.event_count(&CancelToken::new())?;
         let waiting = Waiting { next_seq, batches: VecDeque::new(), bytes: 0, error: None };
-        Ok(Session {
+        let recording = Recording {
             log,
             process_id: storage.process_id(),
             storage,
             is_closed: AtomicBool::new(false),
             writing: Mutex::new(()),
             waiting: Mutex::new(waiting),
-        })
+        };
+        Ok(Session { recording: Arc::new(recording) })
+    }
+
+    /// What the store flushes with all others.
+    pub(super) fn recording(&self) -> &Arc<Recording> {
+        &self.recording
     }
 
     /// The session's id.
     #[must_use]
     pub fn id(&self) -> &str {
-        self.log.id()
+        self.recording.log.id()
     }
 
     /// The session's header.
     #[must_use]
     pub fn header(&self) -> &SessionHeader {
-        self.log.header()
+        self.recording.log.header()
     }
 
     /// The seq that the next event gets: how many events the session has.
     #[must_use]
     pub fn next_seq(&self) -> u64 {
-        lock(&self.waiting).next_seq
+        lock(&self.recording.waiting).next_seq
     }
 
     /// What opening and writing have found so far.
     #[must_use]
     pub fn notices(&self) -> Vec<Notice> {
-        self.log.notices()
+        self.recording.log.notices()
     }
 
     /// How many events at the beginning were inherited by a fork.
@@ -105,13 +117,13 @@ impl Session {
     /// # Errors
     /// Those of [`SessionLog::inherited_event_count`].
     pub fn inherited_event_count(&self) -> Result<u64> {
-        self.log.inherited_event_count(&CancelToken::new())
+        self.recording.log.inherited_event_count(&CancelToken::new())
     }
 
     /// Events that are not on the disk yet.
     #[must_use]
     pub fn pending(&self) -> Pending {
-        let waiting = lock(&self.waiting);
+        let waiting = lock(&self.recording.waiting);
         Pending {
             events: waiting.batches.iter().map(|batch| batch.len() as u64).sum(),
             bytes: waiting.bytes as u64,
@@ -133,10 +145,12 @@ impl Session {
     /// # Errors
     /// As [`append`](Self::append), with the index of the refused member.
     pub fn append_batch(&self, drafts: &[EventDraft]) -> Result<Vec<Event>> {
-        self.check_open("append")?;
+        self.recording.check_process()?;
         let (events, is_due) = {
-            let mut waiting = lock(&self.waiting);
-            self.check_room(&waiting)?;
+            let mut waiting = lock(&self.recording.waiting);
+            // Closing marks the session under this lock: what is accepted here is still written by it.
+            self.recording.check_open("append")?;
+            self.recording.check_room(&waiting)?;
             let mut events = Vec::with_capacity(drafts.len());
             for (draft, seq) in drafts.iter().zip(waiting.next_seq..) {
                 let index = events.len() as u64;
@@ -152,7 +166,7 @@ impl Session {
         };
         if is_due {
             // Accepted all the same: the failure is kept for `pending`, and the next flush reports its own.
-            let _ = self.write_waiting(&CancelToken::new());
+            let _ = self.recording.write_waiting(&CancelToken::new());
         }
         Ok(events)
     }
@@ -178,41 +192,11 @@ impl Session {
                 .with_event_type(draft.kind())
                 .with_advice("use a known type, or a plugin record: `plugin:<name>/<kind>`"));
         }
-        draft.build(seq, self.storage.now_unix_ms())
+        draft.build(seq, self.recording.storage.now_unix_ms())
     }
 
     fn refused(&self, error: Error, index: u64) -> Error {
         error.with_session_id(self.id()).with_index(index)
-    }
-
-    fn check_process(&self) -> Result<()> {
-        if self.storage.process_id() != self.process_id {
-            let message = format!("this session was opened by process {}, not by its child", self.process_id);
-            return Err(Error::new(Code::ForkedProcess, message).with_session_id(self.id()));
-        }
-        Ok(())
-    }
-
-    fn check_open(&self, operation: &str) -> Result<()> {
-        self.check_process()?;
-        if self.is_closed.load(Ordering::Acquire) {
-            let message = format!("`{operation}` was called on a closed session");
-            return Err(Error::new(Code::HandleClosed, message).with_session_id(self.id()));
-        }
-        Ok(())
-    }
-
-    fn check_room(&self, waiting: &Waiting) -> Result<()> {
-        if waiting.bytes < WAITING_BYTES_MAX {
-            return Ok(());
-        }
-        let message = format!("{} bytes of events wait because they could not be written", waiting.bytes);
-        let error = Error::new(Code::LimitExceeded, message).with_limit("waiting_bytes_max");
-        let error = error.with_session_id(self.id()).with_advice("resolve the cause, then flush");
-        Err(match &waiting.error {
-            Some(cause) => error.with_cause(cause.duplicate()),
-            None => error,
-        })
     }
 
     /// The durability barrier: on return every accepted event is on the disk, and the session exists for other processes.
@@ -228,9 +212,98 @@ impl Session {
     /// # Errors
     /// As there, and `CANCELLED`.
     pub fn flush_with(&self, cancel: &CancelToken) -> Result<()> {
+        self.recording.flush(cancel)
+    }
+
+    /// The events of a range, those included that are not written yet.
+    ///
+    /// # Errors
+    /// Those of [`SessionLog::events`].
+    pub fn events(&self, range: EventRange) -> Result<Events> {
+        self.recording.check_open("events")?;
+        let (next_seq, waiting) = {
+            // Nothing is written between these two looks.
+            let _in_order = lock(&self.recording.writing);
+            let waiting = lock(&self.recording.waiting);
+            (waiting.next_seq, waiting.batches.iter().flatten().cloned().collect::<Vec<_>>())
+        };
+        let stored = next_seq - waiting.len() as u64;
+        let (from, to) = match range {
+            EventRange::Window { from, count } => (from, from.saturating_add(count).min(next_seq)),
+            EventRange::Newest { count } => (next_seq.saturating_sub(count), next_seq),
+        };
+        let cancel = CancelToken::new();
+        let in_log = EventRange::window(from, to.min(stored).saturating_sub(from));
+        let mut in_log = self.recording.log.events(in_log, &cancel)?;
+        let mut waiting = waiting.into_iter().filter(move |event| (from..to).contains(&event.seq()));
+        Ok(Events::from_fn(move || match in_log.next() {
+            Some(event) => event.map(Some),
+            None => Ok(waiting.next()),
+        }))
+    }
+
+    /// Writes what waits, gives up ownership. A second close does nothing.
+    ///
+    /// # Errors
+    /// Those of [`flush`](Self::flush); the session is closed all the same, and what could not be written is lost.
+    pub fn close(&self) -> Result<()> {
+        self.recording.close()
+    }
+}
+
+impl Recording {
+    pub(super) fn flush(&self, cancel: &CancelToken) -> Result<()> {
         self.check_open("flush")?;
         self.write_waiting(cancel)?;
         self.log.flush(cancel)
+    }
+
+    fn close(&self) -> Result<()> {
+        self.check_process()?;
+        let was_closed = {
+            let _none_is_accepted_meanwhile = lock(&self.waiting);
+            self.is_closed.swap(true, Ordering::AcqRel)
+        };
+        if was_closed {
+            return Ok(());
+        }
+        let written = self.write_waiting(&CancelToken::new());
+        let closed = self.log.close();
+        match (written, closed) {
+            (Ok(()), closed) => closed,
+            (written, Ok(())) => written,
+            (Err(one), Err(other)) => Err(Error::several(vec![one, other])),
+        }
+    }
+
+    fn check_process(&self) -> Result<()> {
+        if self.storage.process_id() != self.process_id {
+            let message = format!("this session was opened by process {}, not by its child", self.process_id);
+            return Err(Error::new(Code::ForkedProcess, message).with_session_id(self.log.id()));
+        }
+        Ok(())
+    }
+
+    fn check_open(&self, operation: &str) -> Result<()> {
+        self.check_process()?;
+        if self.is_closed.load(Ordering::Acquire) {
+            let message = format!("`{operation}` was called on a closed session");
+            return Err(Error::new(Code::HandleClosed, message).with_session_id(self.log.id()));
+        }
+        Ok(())
+    }
+
+    fn check_room(&self, waiting: &Waiting) -> Result<()> {
+        if waiting.bytes < WAITING_BYTES_MAX {
+            return Ok(());
+        }
+        let message = format!("{} bytes of events wait because they could not be written", waiting.bytes);
+        let error = Error::new(Code::LimitExceeded, message).with_limit("waiting_bytes_max");
+        let error = error.with_session_id(self.log.id()).with_advice("resolve the cause, then flush");
+        Err(match &waiting.error {
+            Some(cause) => error.with_cause(cause.duplicate()),
+            None => error,
+        })
     }
 
     /// Writes what waits, in order, in as few frames as there may be.
@@ -268,60 +341,18 @@ impl Session {
                     waiting.bytes -= text_bytes(&batch);
                 }
                 Err(error) => {
-                    waiting.error = Some(error.duplicate());
+                    // Who cancels has not learned that writing fails.
+                    if error.code() != Code::Cancelled {
+                        waiting.error = Some(error.duplicate());
+                    }
                     return Err(error);
                 }
             }
         }
     }
-
-    /// The events of a range, those included that are not written yet.
-    ///
-    /// # Errors
-    /// Those of [`SessionLog::events`].
-    pub fn events(&self, range: EventRange) -> Result<Events> {
-        self.check_open("events")?;
-        let (next_seq, waiting) = {
-            // Nothing is written between these two looks.
-            let _in_order = lock(&self.writing);
-            let waiting = lock(&self.waiting);
-            (waiting.next_seq, waiting.batches.iter().flatten().cloned().collect::<Vec<_>>())
-        };
-        let stored = next_seq - waiting.len() as u64;
-        let (from, to) = match range {
-            EventRange::Window { from, count } => (from, from.saturating_add(count).min(next_seq)),
-            EventRange::Newest { count } => (next_seq.saturating_sub(count), next_seq),
-        };
-        let cancel = CancelToken::new();
-        let in_log = EventRange::window(from, to.min(stored).saturating_sub(from));
-        let mut in_log = self.log.events(in_log, &cancel)?;
-        let mut waiting = waiting.into_iter().filter(move |event| (from..to).contains(&event.seq()));
-        Ok(Events::from_fn(move || match in_log.next() {
-            Some(event) => event.map(Some),
-            None => Ok(waiting.next()),
-        }))
-    }
-
-    /// Writes what waits, gives up ownership. A second close does nothing.
-    ///
-    /// # Errors
-    /// Those of [`flush`](Self::flush); the session is closed all the same, and what could not be written is lost.
-    pub fn close(&self) -> Result<()> {
-        self.check_process()?;
-        if self.is_closed.swap(true, Ordering::AcqRel) {
-            return Ok(());
-        }
-        let written = self.write_waiting(&CancelToken::new());
-        let closed = self.log.close();
-        match (written, closed) {
-            (Ok(()), closed) => closed,
-            (written, Ok(())) => written,
-            (Err(one), Err(other)) => Err(Error::several(vec![one, other])),
-        }
-    }
 }
 
-impl Drop for Session {
+impl Drop for Recording {
     fn drop(&mut self) {
         // Someone who needs to know calls `close`; dropping writes what it can. In a forked child every call fails at once.
         let _ = self.close();
