@@ -157,12 +157,13 @@ impl Walk {
     /// Reads up to `capacity` events into `lent`; a failure after the first waits for the next call.
     fn fill(&mut self, capacity: usize) -> Result<()> {
         self.lent.clear();
+        let process_id = std::process::id();
         let mut bytes = 0;
         while self.lent.len() < capacity && bytes < BATCH_BYTES_MAX {
             match self.next() {
                 Ok(Some(event)) => {
                     bytes += event.row().len();
-                    self.lent.push(Handle::lent::<dsh_event_owner>(event));
+                    self.lent.push(Handle::lent_in::<dsh_event_owner>(event, process_id));
                 }
                 Ok(None) => break,
                 Err(error) if self.lent.is_empty() => return Err(error),

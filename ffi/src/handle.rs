@@ -36,18 +36,18 @@ fn invalid(message: String) -> Error {
 
 impl<V> Handle<V> {
     pub(crate) fn new<K: Kind<Value = V>>(value: V) -> Handle<V> {
-        Handle {
-            magic: AtomicU64::new(K::MAGIC),
-            is_poisoned: AtomicBool::new(false),
-            is_lent: false,
-            process_id: std::process::id(),
-            value,
-        }
+        Handle { is_lent: false, ..Handle::lent::<K>(value) }
     }
 
     /// A handle inside another one.
     pub(crate) fn lent<K: Kind<Value = V>>(value: V) -> Handle<V> {
-        Handle { is_lent: true, ..Handle::new::<K>(value) }
+        Handle::lent_in::<K>(value, std::process::id())
+    }
+
+    /// A handle inside another one of this process, whose id is known: for many at once, since asking for the id is a system call.
+    pub(crate) fn lent_in<K: Kind<Value = V>>(value: V, process_id: u32) -> Handle<V> {
+        let (magic, is_poisoned) = (AtomicU64::new(K::MAGIC), AtomicBool::new(false));
+        Handle { magic, is_poisoned, is_lent: true, process_id, value }
     }
 
     /// Whether this process opened the handle; a forked child did not.

@@ -51,6 +51,14 @@ def test_the_examples_of_native_classes_run(kind: type) -> None:
     assert test.examples and runner.run(test).failed == 0
 
 
+def test_the_examples_of_native_methods_run() -> None:
+    parser, runner = doctest.DocTestParser(), doctest.DocTestRunner()
+    examples = [(name, inspect.getdoc(member) or "") for name, member in vars(dsh.Store).items() if not name.startswith("__")]
+    tests = [parser.get_doctest(text, dict(vars(dsh)), name, None, 0) for name, text in examples]
+    assert sum(bool(test.examples) for test in tests) >= 5
+    assert all(runner.run(test).failed == 0 for test in tests)
+
+
 def test_everything_public_is_documented() -> None:
     for module in (dsh, aio):
         for name in module.__all__:

@@ -31,7 +31,7 @@ pub(crate) fn exception<'py>(py: Python<'py>, error: &Error) -> PyResult<Bound<'
 }
 
 /// The facts that are known, by the names of the attributes.
-fn facts<'py>(py: Python<'py>, error: &Error) -> PyResult<Bound<'py, PyDict>> {
+pub(crate) fn facts<'py>(py: Python<'py>, error: &Error) -> PyResult<Bound<'py, PyDict>> {
     let facts = PyDict::new(py);
     macro_rules! put {
         ($($name:literal = $value:expr),* $(,)?) => {
@@ -58,6 +58,7 @@ fn facts<'py>(py: Python<'py>, error: &Error) -> PyResult<Bound<'py, PyDict>> {
         "salvageable" = error.salvageable(),
         "os" = error.os(),
     }
+    facts.set_item("_json", error.to_json())?;
     if !error.paths().is_empty() {
         facts.set_item("paths", error.paths().to_vec())?;
     }

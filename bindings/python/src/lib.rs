@@ -10,7 +10,9 @@
 //! | `json` | from Python values to JSON text |
 //! | `arguments` | from Python arguments to those of the core |
 //! | `records` | from the core's records to those of the package |
+//! | `walk` | reading in batches, for every iterator |
 //! | `event`, `events` | one event; walking many |
+//! | `query` | judgements, salvage, raw rows |
 //! | `handle` | closing, and what happens to a handle that nobody closed |
 //! | `command` | the command line, as one function |
 //! | `store`, `session`, `log` | the three classes that people hold |
@@ -23,10 +25,12 @@ mod events;
 mod handle;
 mod json;
 mod log;
+mod query;
 mod records;
 mod run;
 mod session;
 mod store;
+mod walk;
 
 use pyo3::prelude::*;
 
@@ -46,11 +50,18 @@ mod _native {
     #[pymodule_export]
     use crate::log::SessionLog;
     #[pymodule_export]
+    use crate::query::{RowIterator, SalvageIterator, Verifier};
+    #[pymodule_export]
     use crate::run::CancelToken;
     #[pymodule_export]
     use crate::session::Session;
     #[pymodule_export]
     use crate::store::Store;
+
+    #[pymodule_init]
+    fn begin(module: &pyo3::Bound<'_, pyo3::types::PyModule>) -> pyo3::PyResult<()> {
+        crate::run::watch_forks(module)
+    }
 
     /// The version of the library.
     #[pymodule_export]

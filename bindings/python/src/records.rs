@@ -1,10 +1,12 @@
 //! From the core's records to the package's: frozen classes written in Python (`dsh_session._records`).
 
-use crate::error::exception;
+use crate::error::{exception, facts};
 use crate::event::loads;
 use dsh_session_core::SessionHeader;
+use dsh_session_core::format::raw_rows::RawRow;
 use dsh_session_core::format::reader::LogEnd;
 use dsh_session_core::persistence::{Listing, Notice, Snapshot};
+use dsh_session_core::query::{Outcome, Progress, Stats, Verification};
 use dsh_session_core::store::Pending;
 use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
@@ -107,4 +109,116 @@ pub(crate) fn notices<'py>(py: Python<'py>, notices: &[Notice]) -> PyResult<Boun
         list.append(loads(py, &notice.to_json())?)?;
     }
     Ok(list)
+}
+
+pub(crate) fn raw_row<'py>(py: Python<'py>, row: &RawRow) -> PyResult<Bound<'py, PyAny>> {
+    record!(py, "RawRow",
+        "line": row.line,
+        "text": &row.text,
+        "seq": row.seq,
+        "type": row.kind.as_deref(),
+        "problem": row.problem.as_deref(),
+        "frame": row.frame,
+        "offset": row.offset,
+        "is_event": row.is_event,
+    )
+}
+
+/// The facts of an error that a judgement repeats, as `verify` does (`cli.md`).
+const JUDGEMENT_FACTS: [&str; 14] = [
+    "at",
+    "line",
+    "frame",
+    "offset",
+    "seq",
+    "expected",
+    "got",
+    "salvageable",
+    "version",
+    "event_type",
+    "rule",
+    "limit",
+    "paths",
+    "os",
+];
+
+pub(crate) fn verification<'py>(py: Python<'py>, judged: &Verification) -> PyResult<Bound<'py, PyAny>> {
+    let members = PyDict::new(py);
+    members.set_item("id", judged.id.as_deref())?;
+    members.set_item("path", judged.path.as_deref())?;
+    members.set_item("generation", judged.generation)?;
+    members.set_item("events", judged.events)?;
+    members.set_item("outcome", judged.outcome.as_str())?;
+    members.set_item("_json", judged.to_json())?;
+    match &judged.outcome {
+        Outcome::Ok { inherited_event_count } => {
+            members.set_item("inherited_event_count", *inherited_event_count)?;
+        }
+        Outcome::TornTail { inherited_event_count, keep_bytes, cut_bytes, recovered, cut_rows, reason } => {
+            members.set_item("inherited_event_count", *inherited_event_count)?;
+            members.set_item("keep_bytes", *keep_bytes)?;
+            members.set_item("cut_bytes", *cut_bytes)?;
+            members.set_item("recovered", *recovered)?;
+            members.set_item("cut_rows", *cut_rows)?;
+            members.set_item("message", reason)?;
+        }
+        outcome => {
+            if let Some(error) = outcome.error() {
+                let known = facts(py, error)?;
+                for name in JUDGEMENT_FACTS {
+                    if let Some(value) = known.get_item(name)? {
+                        members.set_item(name, value)?;
+                    }
+                }
+                members.set_item("message", error.message())?;
+                members.set_item("error", exception(py, error)?)?;
+            }
+        }
+    }
+    module(py)?.getattr("Verification")?.call((), Some(&members))
+}
+
+pub(crate) fn progress(py: Python<'_>, progress: Progress) -> PyResult<Bound<'_, PyAny>> {
+    record!(py, "Progress",
+        "sessions_done": progress.sessions_done,
+        "sessions": progress.sessions,
+        "bytes_done": progress.bytes_done,
+        "bytes": progress.bytes,
+    )
+}
+
+pub(crate) fn stats<'py>(py: Python<'py>, stats: &Stats) -> PyResult<Bound<'py, PyAny>> {
+    let largest_rows = PyList::empty(py);
+    for row in &stats.largest_rows {
+        largest_rows.append(record!(py, "LargeRow",
+            "id": &row.id,
+            "seq": row.seq,
+            "type": &row.kind,
+            "bytes": row.bytes,
+        )?)?;
+    }
+    let tokens = stats.tokens.map(|tokens| {
+        record!(py, "TokenSums",
+            "messages": tokens.messages,
+            "input": tokens.input,
+            "output": tokens.output,
+            "cache_read": tokens.cache_read,
+            "cache_write": tokens.cache_write,
+            "reasoning": tokens.reasoning,
+        )
+    });
+    record!(py, "Stats",
+        "sessions": stats.sessions,
+        "unreadable": stats.unreadable,
+        "events": stats.events,
+        "events_by_type": stats.events_by_type.clone(),
+        "file_bytes": stats.file_bytes,
+        "text_bytes": stats.text_bytes,
+        "frames": stats.frames,
+        "first_time": stats.first_time,
+        "last_time": stats.last_time,
+        "largest_rows": largest_rows.to_tuple(),
+        "tokens": tokens.transpose()?,
+        "_json": stats.to_json(),
+    )
 }

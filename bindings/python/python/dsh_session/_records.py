@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+import json
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import NamedTuple, overload
@@ -118,3 +119,141 @@ class LogEnd:
     frames: int
     """The header's included; 0 for a log without compression."""
     torn: TornTail | None
+
+
+@dataclass(frozen=True)
+class RawRow:
+    """One line of a log as it stands there, whatever is wrong with it."""
+
+    line: int
+    """The line in the decompressed text, from 1 (the header)."""
+    text: str
+    """Without the newline; ill-formed UTF-8 as U+FFFD. Empty where the row stands for something that cannot be shown."""
+    seq: int | None = None
+    type: str | None = None
+    problem: str | None = None
+    """What is wrong with it, for people."""
+    frame: int | None = None
+    """The frame it begins in, from 0 (the header's); ``None`` in a log without compression."""
+    offset: int = 0
+    """Where it stands in the file: the row itself, or its frame."""
+    is_event: bool = False
+    """Whether it has the envelope of an event of the current format."""
+
+    def to_json(self) -> str:
+        """The line of the command ``rows``."""
+        members = {"line": self.line, "text": self.text, "seq": self.seq, "type": self.type, "problem": self.problem}
+        members |= {"frame": self.frame, "offset": self.offset}
+        known = {key: value for key, value in members.items() if value is not None}
+        return json.dumps(known, ensure_ascii=False, separators=(",", ":"))
+
+
+@dataclass(frozen=True)
+class Verification:
+    """What was found about one session, or about one thing in the root that is no session."""
+
+    id: str | None
+    path: Path | None
+    """Its log, or the folder or file that is wrong; ``None`` in a store without files."""
+    generation: int | None
+    """The format version that the log's name says."""
+    events: int
+    """Events that come back when the session is read; 0 where reading it fails."""
+    outcome: str
+    """``ok``, ``torn-tail``, ``corrupt``, ``unsupported``, ``conflict``, ``limit`` or ``unreadable``."""
+    inherited_event_count: int | None = None
+    keep_bytes: int | None = None
+    """The length that the first append cuts a torn log to."""
+    cut_bytes: int | None = None
+    cut_rows: int | None = None
+    """Rows among the bytes that would be cut, recovered ones included."""
+    recovered: int | None = None
+    """Events taken from a torn frame; they count as events of the log."""
+    at: str | None = None
+    """The part of the log that is wrong: ``header``, ``first-frame``, ``row``, ``seed-marker``, ``relationship``, ``identity``."""
+    line: int | None = None
+    frame: int | None = None
+    offset: int | None = None
+    seq: int | None = None
+    expected: int | None = None
+    got: int | None = None
+    salvageable: int | None = None
+    """Events before the damage, that can be read."""
+    version: str | None = None
+    event_type: str | None = None
+    rule: str | None = None
+    limit: str | None = None
+    paths: Sequence[Path] = field(default=(), hash=False)
+    """The files or folders that exclude each other."""
+    os: int | None = None
+    message: str | None = None
+    error: DshError | None = field(default=None, compare=False)
+    """What reading the session raises, for the outcomes that are an error; ready to be raised."""
+    _json: str = field(default="{}", repr=False, compare=False)
+
+    def to_json(self) -> str:
+        """The line of the command ``verify``."""
+        return self._json
+
+
+@dataclass(frozen=True)
+class Progress:
+    """How far a verification is. Problems count as sessions; bytes are those of log files."""
+
+    sessions_done: int
+    sessions: int
+    bytes_done: int
+    bytes: int
+
+
+@dataclass(frozen=True)
+class LargeRow:
+    """One of the largest rows."""
+
+    id: str
+    """The session."""
+    seq: int
+    type: str
+    bytes: int
+
+
+@dataclass(frozen=True)
+class TokenSums:
+    """Sums of the token usage that assistant messages record."""
+
+    messages: int
+    """Messages that record a usage."""
+    input: int
+    output: int
+    cache_read: int
+    cache_write: int
+    reasoning: int
+    """The part of the output that was reasoning, where it is told apart."""
+
+
+@dataclass(frozen=True)
+class Stats:
+    """The figures of one session or of several."""
+
+    sessions: int
+    unreadable: int
+    """Sessions and other things that could not be read to their end; nothing of them is in the other figures."""
+    events: int
+    events_by_type: Mapping[str, int] = field(hash=False)
+    file_bytes: int
+    text_bytes: int
+    """Headers and rows, newlines included."""
+    frames: int
+    """Of compressed logs, header frames included."""
+    first_time: int | None
+    """The smallest time of an event, in milliseconds since 1970: clocks go back."""
+    last_time: int | None
+    largest_rows: tuple[LargeRow, ...]
+    """The largest first, five at most."""
+    tokens: TokenSums | None
+    """``None`` where no message records any."""
+    _json: str = field(default="{}", repr=False, compare=False)
+
+    def to_json(self) -> str:
+        """The object of the command ``stats``."""
+        return self._json

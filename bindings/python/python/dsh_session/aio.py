@@ -30,16 +30,20 @@ from contextlib import suppress
 from functools import partial
 from pathlib import Path
 from types import TracebackType
-from typing import Any, Literal, ParamSpec, TypeAlias, TypeVar
+from typing import Any, Generic, Literal, ParamSpec, TypeAlias, TypeVar, overload
 
 from . import _errors, _native
+from ._base import DshError
 from ._native import Event, encode_json
-from ._records import Listing, LogEnd, Pending, SessionHeader, SessionRecord
+from ._records import Listing, LogEnd, Pending, Progress, RawRow, SessionHeader, SessionRecord, Stats, Verification
 
-__all__ = ["EventIterator", "Session", "SessionLog", "Store"]
+__all__ = ["EventIterator", "RowIterator", "SalvageIterator", "Session", "SessionLog", "Store"]
 
 _P = ParamSpec("_P")
 _R = TypeVar("_R")
+_Item = TypeVar("_Item", bound=Event | RawRow)
+_Part = TypeVar("_Part", bound=Event | RawRow)
+_List: TypeAlias = list[_R]
 _Access: TypeAlias = Literal["read", "write"]
 _Text: TypeAlias = str | bytes | bytearray
 _PathLike: TypeAlias = str | os.PathLike[str]
@@ -77,8 +81,12 @@ def _start(token: _native.CancelToken, call: Callable[[], _R]) -> Future[_R]:
 
 async def _read(function: Callable[_P, _R], *args: _P.args, **kwargs: _P.kwargs) -> _R:
     """Calls on a thread; a cancelled caller goes on at once, and the call is told to stop."""
-    token = _native.CancelToken()
-    future = asyncio.wrap_future(_start(token, partial(function, *args, **kwargs)))
+    return await _read_by(_native.CancelToken(), partial(function, *args, **kwargs))
+
+
+async def _read_by(token: _native.CancelToken, call: Callable[[], _R]) -> _R:
+    """As `_read`, stoppable by a token that several calls share."""
+    future = asyncio.wrap_future(_start(token, call))
     try:
         await asyncio.wait([future])
     except asyncio.CancelledError:
@@ -137,36 +145,74 @@ class _Handle:
             _errors.close_failed(exception, failure)
 
 
-class EventIterator:
-    """Events in order, read in batches on a thread. Use it from one task at a time."""
+class _Walk(Generic[_Item]):
+    """Items in order, read in batches on a thread."""
 
-    def __init__(self, start: Callable[[], _native.EventIterator]) -> None:
+    def __init__(self, start: Callable[[], Callable[[], list[_Item]]]) -> None:
         self._start = start
-        self._events: _native.EventIterator | None = None
-        self._ready: list[Event] = []
+        self._read: Callable[[], list[_Item]] | None = None
+        self._ready: list[_Item] = []
 
-    def __aiter__(self) -> EventIterator:
-        return self
+    def _next_batch(self) -> list[_Item]:
+        if self._read is None:
+            self._read = self._start()
+        return self._read()
 
-    def _next_batch(self) -> list[Event]:
-        if self._events is None:
-            self._events = self._start()
-        return self._events.next_batch()
-
-    async def next_batch(self) -> list[Event]:
-        """The events of the next batch, at least one; an empty list at the end."""
+    async def next_batch(self) -> list[_Item]:
+        """What the next batch holds, at least one; an empty list at the end."""
         if self._ready:
             ready, self._ready = self._ready[::-1], []
             return ready
         return await _read(self._next_batch)
 
-    async def __anext__(self) -> Event:
+    async def __anext__(self) -> _Item:
         if not self._ready:
             # Kept backwards, so that the next one is taken from the end.
             self._ready = (await _read(self._next_batch))[::-1]
         if not self._ready:
             raise StopAsyncIteration
         return self._ready.pop()
+
+
+class EventIterator(_Walk[Event]):
+    """Events in order, read in batches on a thread. Use it from one task at a time."""
+
+    def __init__(self, start: Callable[[], _native.EventIterator]) -> None:
+        super().__init__(lambda: start().next_batch)
+
+    def __aiter__(self) -> EventIterator:
+        return self
+
+
+class RowIterator(_Walk[RawRow]):
+    """The rows of a log as text; see ``dsh_session.RowIterator``. Use it from one task at a time."""
+
+    def __init__(self, start: Callable[[], _native.RowIterator]) -> None:
+        super().__init__(lambda: start().next_batch)
+
+    def __aiter__(self) -> RowIterator:
+        return self
+
+
+class SalvageIterator(_Walk[_Part], Generic[_Part]):
+    """The events of a log up to its damage; see ``dsh_session.SalvageIterator``. Use it from one task at a time."""
+
+    def __init__(self, start: Callable[[], _native.SalvageIterator[_Part]]) -> None:
+        self._salvage: _native.SalvageIterator[_Part] | None = None
+
+        def begin() -> Callable[[], list[_Part]]:
+            self._salvage = start()
+            return self._salvage.next_batch
+
+        super().__init__(begin)
+
+    def __aiter__(self) -> SalvageIterator[_Part]:
+        return self
+
+    @property
+    def damage(self) -> DshError | None:
+        """Why there are no further events, once the iterator has given the last one; ``None`` where the log is whole."""
+        return None if self._salvage is None else self._salvage.damage
 
 
 class Session(_Handle):
@@ -437,6 +483,39 @@ class Store(_Handle):
     async def list(self, *, strict: bool = False) -> Listing:
         """Every session, and in ``problems`` everything in the root that is not usable."""
         return await _read(lambda: self._open().list(strict=strict))
+
+    async def verify(
+        self, id: str | None = None, *, progress: Callable[[Progress], object] | None = None
+    ) -> _List[Verification]:
+        """Judges every session, or one; see ``dsh_session.Store.verify``. ``progress`` is called on the event loop."""
+        token = _native.CancelToken()
+        verifier = await _read_by(token, lambda: self._open()._verifier(id))
+        judgements = []
+        while (step := await _read_by(token, verifier.step)) is not None:
+            judgements.append(step[0])
+            if progress is not None:
+                progress(step[1])
+        return judgements
+
+    @overload
+    def salvage(self, id: str, *, all: Literal[False] = False) -> SalvageIterator[Event]: ...
+    @overload
+    def salvage(self, id: str, *, all: bool) -> SalvageIterator[Event | RawRow]: ...
+    def salvage(self, id: str, *, all: bool = False) -> SalvageIterator[Event] | SalvageIterator[Event | RawRow]:
+        """The events of a session up to its damage; with ``all`` also the rows that are readable after it."""
+        return SalvageIterator(lambda: self._open().salvage(id, all=all))
+
+    def rows(self, id: str) -> RowIterator:
+        """Every row of a session's log as text, whatever is wrong with it."""
+        return RowIterator(lambda: self._open().rows(id))
+
+    async def stats(self, id: str | None = None) -> Stats:
+        """Counts, bytes, frames, the largest rows and tokens of one session, or of all."""
+        return await _read(lambda: self._open().stats(id))
+
+    async def remove(self, id: str, *, trash: bool = False) -> Path | None:
+        """Takes a session away for good, or moves its folder aside; see ``dsh_session.Store.remove``."""
+        return await _change(lambda: self._open().remove(id, trash=trash))
 
     async def flush(self) -> None:
         """Makes what was appended to open logs durable."""
