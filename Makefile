@@ -11,7 +11,7 @@ CARGO ?= cargo
 
 -include mk/*.mk
 
-.PHONY: build demo test bench crash clean lint rust-test
+.PHONY: build demo test bench bench-core crash clean lint rust-test
 
 build: python-install
 	$(CARGO) build --release --workspace
@@ -23,12 +23,16 @@ lint:
 	@if $(CARGO) clippy --version >/dev/null 2>&1; then $(CARGO) clippy --workspace --all-targets -- -D warnings; else echo "SKIPPED: clippy is not installed"; fi
 	RUSTDOCFLAGS="-D warnings" $(CARGO) doc --workspace --no-deps --quiet
 
-rust-test:
-	$(CARGO) test --workspace
+# cmake comes from .venv, koffi from npm where there is one; what is not there is skipped aloud.
+rust-test: python-tools
+	@if command -v npm >/dev/null; then (cd examples/node && npm install --silent --no-audit --no-fund) || echo "SKIPPED: koffi could not be installed"; fi
+	PATH="$(CURDIR)/$(VENV)/bin:$$PATH" $(CARGO) test --workspace
 
 test: lint rust-test python-test
 
-bench:
+bench: bench-core bench-borders
+
+bench-core:
 	$(CARGO) bench -p dsh-session-core --bench ratios
 
 demo: build

@@ -5,12 +5,14 @@ PYTHON ?= python3
 PYTHON_CRATE := bindings/python/Cargo.toml
 PYTHON_TOOLS := $(VENV)/.tools-installed
 
-.PHONY: python-install python-test python-errors wheel
+.PHONY: python-tools python-install python-test python-errors wheel
 
 $(PYTHON_TOOLS): tests/python/requirements.txt
 	$(PYTHON) -m venv $(VENV)
 	$(VENV)/bin/python -m pip install --quiet --disable-pip-version-check -r $<
 	touch $@
+
+python-tools: $(PYTHON_TOOLS)
 
 # Editable: Python files are used from where they stand, the native module is built beside them.
 python-install: $(PYTHON_TOOLS)
