@@ -47,6 +47,9 @@ fn main() {
     if wanted("window") {
         bench_window(&made);
     }
+    if wanted("reopen") {
+        bench_reopen(&made);
+    }
     if wanted("memory") {
         bench_memory(&made);
     }
@@ -288,6 +291,16 @@ fn bench_window(made: &Made) {
     let (product, peer) = take_turns(window, || read_all(&store_with_threads(&made.root, 1)));
     let note = format!("three windows of 50 {} / full read {}", ms(product), ms(peer));
     report("window", product.as_secs_f64() / peer.as_secs_f64() / 3.0, 0.05, &note);
+}
+
+/// Opening an unchanged log for writing again in the same process against opening it first, which reads and checks all of it.
+fn bench_reopen(made: &Made) {
+    let open = |store: &Store| store.open_log(ID, Access::Write).unwrap().close().unwrap();
+    let opened = Store::open(&made.root).unwrap();
+    open(&opened);
+    let (again, first) = take_turns(|| open(&opened), || open(&Store::open(&made.root).unwrap()));
+    let note = format!("again {} / first {}", ms(again), ms(first));
+    report("reopen", again.as_secs_f64() / first.as_secs_f64(), 0.02, &note);
 }
 
 /// Peak resident memory of a full read, beyond that of the same program doing nothing.

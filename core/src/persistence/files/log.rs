@@ -11,7 +11,7 @@ use crate::event::Event;
 use crate::format::EventRange;
 use crate::format::header::SessionHeader;
 use crate::format::names::Encoding;
-use crate::format::reader::{LogEnd, LogReader};
+use crate::format::reader::{LogEnd, LogReader, Trust};
 use crate::persistence::contract::{Access, EventSlice, EventState, Events, Notice, SessionLog};
 use crate::persistence::rules::{check_batch, check_seed};
 use crate::storage::OpenHow;
@@ -45,6 +45,13 @@ enum Side {
         cut: u64,
         is_materialized: AtomicBool,
     },
+}
+
+/// Whether a read asks the rules of rows again that this process has asked of the same revision.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Trusts {
+    EarlierChecks,
+    Nothing,
 }
 
 /// A lock whose data is valid after a panic elsewhere: each change is one assignment, or is undone by the next call.
@@ -122,8 +129,15 @@ impl FileLog {
         // Only now is the log certain to stay as it is; a session moved or removed before the lock was taken is absent.
         let log = StoredLog::open(shared, located, id, OpenHow::Append)?;
         let named = |error: Error| error.with_path(log.path()).with_session_id(id);
-        let end = read_to_end(&log, cancel).map_err(named)?;
-        check_lineage(&log.header, &end).map_err(named)?;
+        let end = match shared.checked_end(id, &log.metadata) {
+            Some(end) => end,
+            None => {
+                let end = read_to_end(&log, cancel).map_err(named)?;
+                check_lineage(&log.header, &end).map_err(named)?;
+                shared.remember_checked(id, log.metadata, &end);
+                end
+            }
+        };
         if let Err(error) = lease.write_owner(&*shared.storage) {
             notices.push(Notice::OwnerFile { reason: error.to_string() });
         }
@@ -181,11 +195,15 @@ impl FileLog {
         &self,
         known: &Mutex<Option<Box<StoredLog>>>,
         range: EventRange,
+        trusts: Trusts,
         cancel: &CancelToken,
     ) -> Result<Option<StableReader>> {
         // Before the log is looked at: another read of this handle may see more of it and finish first.
         let events_min = self.observed.load(Ordering::Acquire);
-        let Some(log) = self.current(known)? else { return Ok(None) };
+        let Some(mut log) = self.current(known)? else { return Ok(None) };
+        if trusts == Trusts::EarlierChecks && self.shared.checked_end(&self.id, &log.metadata).is_some() {
+            log.source.trust = Trust::Judged;
+        }
         let seen = Observed { events: Arc::clone(&self.observed), events_min };
         StableReader::new(Arc::clone(&self.shared), &self.id, log, range, seen, cancel).map(Some)
     }
@@ -279,7 +297,12 @@ impl SessionLog for FileLog {
         match &self.side {
             Side::Write { cut, .. } => Ok(*cut),
             Side::Read { .. } if !self.header.is_seeded => Ok(0),
-            Side::Read { .. } => Ok(self.check(cancel)?.inherited_marker.unwrap_or(0)),
+            Side::Read { log } => {
+                let known =
+                    self.current(log)?.and_then(|log| self.shared.checked_end(&self.id, &log.metadata));
+                let end = known.map_or_else(|| self.check(cancel), Ok)?;
+                Ok(end.inherited_marker.unwrap_or(0))
+            }
         }
     }
 
@@ -287,7 +310,7 @@ impl SessionLog for FileLog {
         self.enter("events")?;
         cancel.check()?;
         match &self.side {
-            Side::Read { log } => match self.stable_reader(log, range, cancel)? {
+            Side::Read { log } => match self.stable_reader(log, range, Trusts::EarlierChecks, cancel)? {
                 None => Ok(Events::from_fn(|| Ok(None))),
                 Some(mut reader) => Ok(Events::from_fn(move || reader.next_event())),
             },
@@ -313,7 +336,7 @@ impl SessionLog for FileLog {
         self.enter("check")?;
         cancel.check()?;
         let reader = match &self.side {
-            Side::Read { log } => self.stable_reader(log, EventRange::ALL, cancel)?,
+            Side::Read { log } => self.stable_reader(log, EventRange::ALL, Trusts::Nothing, cancel)?,
             Side::Write { is_materialized, .. } if !is_materialized.load(Ordering::Acquire) => None,
             Side::Write { writer, .. } => return self.check_own(writer, cancel),
         };
@@ -340,7 +363,7 @@ impl SessionLog for FileLog {
                 Ok(lock(accepted).as_ref().map_or(0, |accepted| accepted.event_count))
             }
             Side::Read { log } => {
-                let reader = self.stable_reader(log, EventRange::newest(1), cancel)?;
+                let reader = self.stable_reader(log, EventRange::newest(1), Trusts::EarlierChecks, cancel)?;
                 let Some(mut reader) = reader else { return Ok(0) };
                 while reader.next_event()?.is_some() {}
                 Ok(reader.end().map_or(0, |end| end.event_count))

@@ -5,12 +5,14 @@
 //! | `locate` | from an id to a file, and the walk over a whole root |
 //! | `listing` | snapshots and problems of a root |
 //! | `lease` | the exclusive lock of a writer and the note that names it |
+//! | `checked` | what this process has checked already |
 //! | `publication` | the first bytes of a session: folders, staging, link |
 //! | `writer` | appends, roll-back, repair of a torn tail, failed syncs |
 //! | `removal` | taking a session away |
 //! | `reading` | reads beside a writer: fresh, stable, never going back |
 //! | `log` | the handle that ties these together |
 
+mod checked;
 mod lease;
 mod listing;
 mod locate;
@@ -31,6 +33,7 @@ use crate::format::names::Encoding;
 use crate::format::raw_rows::RawLog;
 use crate::format::reader::ReadLimits;
 use crate::storage::{OsStorage, Storage};
+use checked::CheckedLogs;
 use log::FileLog;
 
 pub use listing::revision;
@@ -82,6 +85,7 @@ struct Shared {
     /// The process that opened the backend; a forked child must not use it.
     process_id: u32,
     state: Mutex<State>,
+    checked: CheckedLogs,
 }
 
 #[derive(Debug, Default)]
@@ -121,7 +125,14 @@ impl FilePersistence {
             Err(error) => return Err(Error::io("read the root", &error).with_path(root)),
         }
         let process_id = storage.process_id();
-        let shared = Shared { root, storage, settings, process_id, state: Mutex::default() };
+        let shared = Shared {
+            root,
+            storage,
+            settings,
+            process_id,
+            state: Mutex::default(),
+            checked: CheckedLogs::default(),
+        };
         Ok(FilePersistence { shared: Arc::new(shared) })
     }
 

@@ -51,6 +51,9 @@ impl StoredLog {
             Ok(metadata) if metadata.is_same_file(&self.metadata) => {
                 let mut fresh = self.clone();
                 fresh.source.end = metadata.size;
+                if metadata != self.metadata {
+                    fresh.source.trust = Trust::Unjudged(Arc::new(self.header.clone()));
+                }
                 fresh.metadata = metadata;
                 return Ok(Some(fresh));
             }
@@ -210,7 +213,11 @@ impl StableReader {
     fn finish(&mut self) -> Result<()> {
         let Some(end) = self.reader.end() else { return Ok(()) };
         if self.reader.is_from_start() {
-            check_lineage(&self.moving.log.header, end).map_err(|error| self.moving.named(error))?;
+            let MovingLog { shared, id, log, .. } = &self.moving;
+            check_lineage(&log.header, end).map_err(|error| self.moving.named(error))?;
+            if matches!(log.source.trust, Trust::Unjudged(_)) {
+                shared.remember_checked(id, log.metadata, end);
+            }
         }
         let events_min = self.observed.events_min.max(self.next_seq.unwrap_or(0));
         if end.event_count < events_min {
