@@ -133,3 +133,12 @@ def test_new_sessions_take_the_encoding_that_was_asked_for(root: Path, encoding:
         session.flush()
         second = store.stat("s2")
     assert second is not None and second.path is not None and second.path.name == record.path.name
+
+
+def test_flushing_the_store_writes_what_waits_in_every_session(store: dsh.Store) -> None:
+    with store.create(id="a") as one, store.create(id="b") as other:
+        for session in (one, other):
+            session.append_many([NOTE] * 3)
+        store.flush()
+        assert one.pending.events == other.pending.events == 0
+        assert [len(list(store.events(id))) for id in ("a", "b")] == [3, 3]

@@ -362,8 +362,17 @@ impl Store {
         })
     }
 
-    /// Makes what was appended to open logs durable; goes on past failures. The waiting events of a `Session` are written by its own
-    /// `flush`.
+    /// The durability barrier of the whole store: writes what waits in every open session, makes every open session and log durable, and
+    /// goes on past failures.
+    ///
+    /// Raises what `Session.flush` raises; several failures come as `SeveralError` with `causes`.
+    ///
+    /// >>> with Store() as store:
+    /// ...     with store.create(id="s1") as session:
+    /// ...         event = session.append("turn/start", {"turn": 1})
+    /// ...         store.flush()
+    /// ...         session.pending.events
+    /// 0
     fn flush(&self, py: Python<'_>) -> PyResult<()> {
         let (store, open) = self.shared();
         self.runner.change(py, move |_| {

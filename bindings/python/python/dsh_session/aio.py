@@ -518,7 +518,7 @@ class Store(_Handle):
         return await _change(lambda: self._open().remove(id, trash=trash))
 
     async def flush(self) -> None:
-        """Makes what was appended to open logs durable."""
+        """Writes what waits in every open session, and makes every open session and log durable."""
         await _change(lambda: self._open().flush())
 
     async def close(self) -> None:
