@@ -7,7 +7,7 @@ use dsh_session_core::{Access, CancelToken, Code, Event, EventRange, SessionHead
 use std::path::Path;
 use std::sync::Arc;
 
-const LOG: &str = "/root/_no-cwd/s/session.v4.jsonl.zstd";
+const LOG: &str = "/data/_no-cwd/s/session.v4.jsonl.zstd";
 
 fn row(seq: u64) -> Event {
     let text = format!(
@@ -28,7 +28,7 @@ fn with_log(memory: &MemoryStorage) {
 }
 
 fn persistence(storage: Arc<dyn Storage>) -> FilePersistence {
-    FilePersistence::with_storage("/root", storage, FileSettings::default()).unwrap()
+    FilePersistence::with_storage("/data", storage, FileSettings::default()).unwrap()
 }
 
 /// Storage calls that a write open makes.
