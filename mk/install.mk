@@ -26,6 +26,8 @@ install: install-build
 	ln -sf libdsh_session.so.$(DSH_ABI_MAJOR).$(DSH_ABI_MINOR) $(DSH_TO)/lib/libdsh_session.so.$(DSH_ABI_MAJOR)
 	ln -sf libdsh_session.so.$(DSH_ABI_MAJOR) $(DSH_TO)/lib/libdsh_session.so
 	install -m 644 $(DSH_FROM)/libdsh_session.a $(DSH_TO)/lib/
+	install -d $(DSH_TO)/share/doc/dsh-session
+	install -m 644 $(DSH_ROOT)/LICENSE $(DSH_ROOT)/THIRD-PARTY-NOTICES.md $(DSH_TO)/share/doc/dsh-session/
 	install -m 644 $(DSH_ROOT)/include/dsh_session.h $(DSH_ROOT)/include/dsh_session.hpp $(DSH_TO)/include/
 	$(DSH_FILL) $(DSH_ROOT)/mk/dsh-session.pc.in > $(DSH_TO)/lib/pkgconfig/dsh-session.pc
 	$(DSH_FILL) $(DSH_ROOT)/mk/dsh-session-config.cmake.in > $(DSH_TO)/lib/cmake/dsh-session/dsh-session-config.cmake
@@ -34,4 +36,4 @@ install: install-build
 uninstall:
 	rm -f $(DSH_TO)/lib/libdsh_session.so* $(DSH_TO)/lib/libdsh_session.a $(DSH_TO)/lib/pkgconfig/dsh-session.pc
 	rm -f $(DSH_TO)/include/dsh_session.h $(DSH_TO)/include/dsh_session.hpp
-	rm -rf $(DSH_TO)/lib/cmake/dsh-session
+	rm -rf $(DSH_TO)/lib/cmake/dsh-session $(DSH_TO)/share/doc/dsh-session
