@@ -151,3 +151,30 @@ fn a_store_removes_from_the_real_file_system() {
     assert!(aside.starts_with(folder.path().join("root.trash")) && aside.exists());
     assert!(store.list(ListMode::Tolerant).unwrap().sessions.is_empty());
 }
+
+#[test]
+fn the_trash_lies_beside_the_root_however_the_root_is_written() {
+    for written in ["root/", "root/../root", "root/."] {
+        let folder = tempfile::tempdir().unwrap();
+        std::fs::create_dir(folder.path().join("root")).unwrap();
+        let store = Store::open(folder.path().join(written)).unwrap();
+        store.create(dsh_session_core::NewSession::new().id("s")).unwrap().flush().unwrap();
+        let aside = store.remove("s", Removal::Trash).unwrap().unwrap();
+        let aside = aside.canonicalize().unwrap();
+        assert!(
+            aside.starts_with(folder.path().canonicalize().unwrap().join("root.trash")),
+            "{written}: {aside:?}"
+        );
+    }
+}
+
+#[test]
+fn a_link_that_leads_nowhere_is_a_problem_and_not_absent() {
+    let folder = tempfile::tempdir().unwrap();
+    let directory = folder.path().join("_no-cwd/dangling");
+    std::fs::create_dir_all(&directory).unwrap();
+    std::os::unix::fs::symlink("nowhere", directory.join("session.v4.jsonl")).unwrap();
+    let listing = Store::open(folder.path()).unwrap().list(ListMode::Tolerant).unwrap();
+    assert_eq!((listing.sessions.len(), listing.problems.len()), (0, 1));
+    assert_eq!(listing.problems[0].id.as_deref(), Some("dangling"));
+}

@@ -26,6 +26,7 @@ pub(crate) fn append(context: &mut Context, arguments: &Append) -> Result<i32, F
         session: &session,
         flushed: session.next_seq(),
         flush_every: arguments.flush_every.get(),
+        is_heard: true,
     };
     let taken = accepting.take_lines(context);
     // Whatever stopped the input: what was accepted before is made durable, and only then is the reason told.
@@ -65,6 +66,8 @@ struct Accepting<'a> {
     /// Events that are known to be durable.
     flushed: u64,
     flush_every: u64,
+    /// Whether somebody still reads what is said.
+    is_heard: bool,
 }
 
 impl Accepting<'_> {
@@ -89,9 +92,14 @@ impl Accepting<'_> {
         }
         self.session.flush_with(cancel)?;
         self.flushed = next_seq;
-        if context.is_json {
-            context.out.line(&number_object("flushed", next_seq - 1))?;
-            context.out.flush()?;
+        if context.is_json && self.is_heard {
+            let told =
+                context.out.line(&number_object("flushed", next_seq - 1)).and_then(|()| context.out.flush());
+            match told {
+                // The events are what this command is for: they are taken to the last one, whoever listens.
+                Err(Failure::NobodyReads) => self.is_heard = false,
+                told => told?,
+            }
         }
         Ok(())
     }

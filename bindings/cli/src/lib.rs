@@ -10,7 +10,7 @@
 //! | `output` | standard output: buffered, ends quietly when nobody reads it |
 //! | `failure` | errors for people and for programs, and the exit codes |
 //! | `progress` | a bar on a terminal, nothing elsewhere |
-//! | `sessions` | `list`, `stat`, `create` |
+//! | `sessions` | `list`, `stat`, `create`, `delete` |
 //! | `events` | `events`, `rows` |
 //! | `append` | `append` |
 //! | `health` | `verify`, `salvage`, `stats` |
@@ -66,7 +66,10 @@ pub fn run(arguments: Vec<OsString>) -> i32 {
 /// Wrong usage as one line, like any other error: what clap says up to its usage text.
 fn refuse_usage(refusal: &clap::Error, is_json: bool) -> i32 {
     let text = refusal.to_string();
-    let said = text.lines().map(str::trim).take_while(|line| !line.starts_with("Usage:"));
+    let said = text
+        .lines()
+        .map(str::trim)
+        .take_while(|line| !line.starts_with("Usage:") && !line.starts_with("For more information"));
     let said: Vec<_> = said.filter(|line| !line.is_empty()).collect();
     let said = said.join(" ");
     let message = said.strip_prefix("error: ").unwrap_or(&said);

@@ -1,4 +1,4 @@
-//! `list`, `stat`, `create`: sessions as wholes.
+//! `list`, `stat`, `create`, `delete`: sessions as wholes.
 
 use crate::arguments::{Create, Delete};
 use crate::context::Context;

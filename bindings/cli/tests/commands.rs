@@ -270,3 +270,23 @@ fn a_deleted_session_is_gone_and_one_in_the_trash_is_said_where() {
     assert_eq!(ids, ["gamma"]);
     assert_eq!(run(root.path(), &["delete", "alpha"]).code, 3);
 }
+
+#[test]
+fn append_takes_every_line_also_when_nobody_reads_what_it_says() {
+    let root = tempfile::tempdir().unwrap();
+    let mut child = command(root.path(), &["append", "s", "--create", "--flush-every", "1"]);
+    let mut child = child
+        .stdin(std::process::Stdio::piped())
+        .stdout(std::process::Stdio::piped())
+        .stderr(std::process::Stdio::piped())
+        .spawn()
+        .unwrap();
+    drop(child.stdout.take());
+    let mut input = child.stdin.take().unwrap();
+    for _ in 0..50 {
+        std::io::Write::write_all(&mut input, b"{\"type\":\"plugin:a/b\",\"data\":1}\n").unwrap();
+    }
+    drop(input);
+    assert_eq!(child.wait().unwrap().code(), Some(0));
+    assert_eq!(run(root.path(), &["events", "s"]).lines().len(), 50);
+}

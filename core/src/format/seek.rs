@@ -218,18 +218,22 @@ fn raw_tail_start(source: &LogSource, tail_bytes: u64, cancel: &CancelToken) -> 
         let piece_start = piece_end.saturating_sub(PIECE_BYTES as u64).max(source.header_end);
         let bytes = read_exactly(source, piece_start, (piece_end - piece_start) as usize)?;
         let mut search_end = bytes.len();
-        while let Some(found) = finder.rfind(&bytes[..search_end]) {
-            search_end = found;
-            match row_around(source, piece_start + found as u64)? {
-                Some((offset, event)) if event.kind() == "turn/end" => {
-                    return Ok(Start { offset, seq: Some(event.seq()) });
-                }
-                _ => {}
-            }
-        }
         // Pieces overlap, so that a needle across their border is found.
         let is_first = piece_start == source.header_end;
         piece_end = if is_first { piece_start } else { piece_start + NEEDLE.len() as u64 - 1 };
+        while let Some(found) = finder.rfind(&bytes[..search_end]) {
+            cancel.check()?;
+            let (offset, event) = row_around(source, piece_start + found as u64)?;
+            if let Some(event) = event.filter(|event| event.kind() == "turn/end") {
+                return Ok(Start { offset, seq: Some(event.seq()) });
+            }
+            // Each row is looked at once, however often the words stand in it and however many pieces it spans.
+            if offset <= piece_start {
+                piece_end = piece_end.min(offset);
+                break;
+            }
+            search_end = (offset - piece_start) as usize;
+        }
     }
     Ok(Start { offset: source.header_end, seq: Some(0) })
 }
@@ -240,8 +244,8 @@ fn read_exactly(source: &LogSource, offset: u64, length: usize) -> Result<Vec<u8
     Ok(bytes)
 }
 
-/// The good row that holds the byte at `position`, with its offset.
-fn row_around(source: &LogSource, position: u64) -> Result<Option<(u64, Event)>> {
+/// Where the row that holds the byte at `position` begins, and the row if it is good.
+fn row_around(source: &LogSource, position: u64) -> Result<(u64, Option<Event>)> {
     let mut start = position;
     let start = loop {
         let from = start.saturating_sub(8192).max(source.header_end);
@@ -254,7 +258,7 @@ fn row_around(source: &LogSource, position: u64) -> Result<Option<(u64, Event)>>
         }
         start = from;
     };
-    Ok(good_row_at(source, start)?.map(|event| (start, event)))
+    Ok((start, good_row_at(source, start)?))
 }
 
 /// The row that begins at `offset` of a raw log, if it is good and whole.

@@ -1,12 +1,15 @@
 //! A session that is being recorded: events are accepted at once and written in frames.
 //!
-//! The rules of sessions beyond the envelope (`session.md` 4 to 6), the surface and the 200 ms window join here.
+//! Every event is judged by the rules that readers of the stored log ask, so that what was accepted can always be reopened. The rules
+//! of sessions beyond those (`session.md` 4 to 6), the surface and the 200 ms window are not built yet.
 
 use crate::cancel::CancelToken;
 use crate::error::{Code, Error, Result};
-use crate::event::{Event, EventDraft};
+use crate::event::{Event, EventDraft, Vocabulary};
 use crate::format::EventRange;
+use crate::format::breach::Breach;
 use crate::format::header::SessionHeader;
+use crate::format::relationships::LogChecker;
 use crate::persistence::{Events, Notice, SessionLog};
 use crate::storage::Storage;
 use std::collections::VecDeque;
@@ -53,6 +56,8 @@ pub(super) struct Recording {
 #[derive(Debug)]
 struct Waiting {
     next_seq: u64,
+    /// The rules that a reader of the stored log will ask, as far as the last accepted event: what is accepted can be reopened.
+    rules: LogChecker,
     /// The members of one batch stay in one frame.
     batches: VecDeque<Vec<Event>>,
     bytes: usize,
@@ -64,6 +69,44 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
+/// The rules of stored logs (`format.md` 5.5 to 5.7) as they stand after the events of `log`.
+fn rules_after(log: &dyn SessionLog) -> Result<LogChecker> {
+    let go_on = CancelToken::new();
+    let vocabulary = Vocabulary::default();
+    let mut rules = match log.header().is_seeded {
+        true => {
+            LogChecker::with_inherited_count(log.header(), log.inherited_event_count(&go_on)?, vocabulary)
+        }
+        false => LogChecker::new(log.header(), vocabulary),
+    };
+    for event in log.events(EventRange::ALL, &go_on)? {
+        let event = event?;
+        if let Err(breach) = rules.check(&event) {
+            // Opening has asked the same rules of the same rows.
+            let message = format!("a stored event was accepted and then refused: {}", breach.message());
+            return Err(Error::new(Code::Internal, message).with_session_id(log.id()).with_seq(event.seq()));
+        }
+    }
+    Ok(rules)
+}
+
+/// Accepts an event that keeps every rule; one that only a later event could make good is refused as well.
+fn judge(rules: &mut LogChecker, event: Event) -> Result<Event> {
+    let effect = rules.judge(&event).map_err(|breach| broken(&breach, &event))?;
+    if let Some(doubt) = effect.doubt() {
+        return Err(broken(doubt, &event));
+    }
+    rules.commit(effect);
+    Ok(event)
+}
+
+fn broken(breach: &Breach, event: &Event) -> Error {
+    Error::new(Code::EventRefused, breach.message())
+        .with_rule(breach.rule())
+        .with_event_type(event.kind())
+        .with_seq(event.seq())
+}
+
 fn text_bytes(events: &[Event]) -> usize {
     events.iter().map(|event| event.row().len() + 1).sum()
 }
@@ -71,7 +114,8 @@ fn text_bytes(events: &[Event]) -> usize {
 impl Session {
     pub(super) fn new(log: Arc<dyn SessionLog>, storage: Arc<dyn Storage>) -> Result<Session> {
         let next_seq = log.event_count(&CancelToken::new())?;
-        let waiting = Waiting { next_seq, batches: VecDeque::new(), bytes: 0, error: None };
+        let rules = rules_after(&*log)?;
+        let waiting = Waiting { next_seq, rules, batches: VecDeque::new(), bytes: 0, error: None };
         let recording = Recording {
             log,
             process_id: storage.process_id(),
@@ -151,11 +195,7 @@ impl Session {
             // Closing marks the session under this lock: what is accepted here is still written by it.
             self.recording.check_open("append")?;
             self.recording.check_room(&waiting)?;
-            let mut events = Vec::with_capacity(drafts.len());
-            for (draft, seq) in drafts.iter().zip(waiting.next_seq..) {
-                let index = events.len() as u64;
-                events.push(self.accept(draft, seq).map_err(|error| self.refused(error, index))?);
-            }
+            let events = self.accept_batch(drafts, &mut waiting)?;
             if events.is_empty() {
                 return Ok(events);
             }
@@ -177,6 +217,25 @@ impl Session {
     /// As [`append`](Self::append), and for text that is no event `INVALID_ARGUMENT`, `NOT_LOSSLESS_JSON`.
     pub fn append_line(&self, line: impl AsRef<[u8]>) -> Result<Event> {
         self.append(&EventDraft::from_line(line)?)
+    }
+
+    /// All members, each judged after those before it; or none, and the rules stand where they stood.
+    fn accept_batch(&self, drafts: &[EventDraft], waiting: &mut Waiting) -> Result<Vec<Event>> {
+        let mut events = Vec::with_capacity(drafts.len());
+        waiting.rules.begin_batch();
+        for (draft, seq) in drafts.iter().zip(waiting.next_seq..) {
+            let index = events.len() as u64;
+            let judged = self.accept(draft, seq).and_then(|event| judge(&mut waiting.rules, event));
+            match judged {
+                Ok(event) => events.push(event),
+                Err(error) => {
+                    waiting.rules.undo_batch();
+                    return Err(self.refused(error, index));
+                }
+            }
+        }
+        waiting.rules.keep_batch();
+        Ok(events)
     }
 
     fn accept(&self, draft: &EventDraft, seq: u64) -> Result<Event> {

@@ -93,6 +93,13 @@ impl Shared {
         Ok(listing)
     }
 
+    /// Whether the folder still names the log.
+    fn is_named(&self, located: &Located) -> bool {
+        let name = located.path.file_name();
+        let entries = self.storage.read_directory(&located.directory);
+        entries.is_ok_and(|entries| entries.iter().any(|entry| Some(entry.name.as_os_str()) == name))
+    }
+
     fn visit(&self, directory: &Path, listing: &mut Listing) {
         let entries = match self.storage.read_directory(directory) {
             Ok(entries) => entries,
@@ -106,13 +113,17 @@ impl Shared {
             Ok(None) => {}
             Ok(Some(located)) => match self.snapshot(&located, None) {
                 Ok(snapshot) => listing.sessions.push(snapshot),
-                // Gone between the walk and the open.
-                Err(error) if error.os() == Some(rustix::io::Errno::NOENT.raw_os_error()) => {}
+                // Gone between the walk and the open; a link that leads nowhere is not gone.
+                Err(error) if is_not_found(&error) && !self.is_named(&located) => {}
                 Err(error) => listing.problems.push(problem(&located.path, error)),
             },
             Err(error) => listing.problems.push(problem(directory, error)),
         }
     }
+}
+
+fn is_not_found(error: &Error) -> bool {
+    error.os() == Some(rustix::io::Errno::NOENT.raw_os_error())
 }
 
 fn problem(path: &Path, error: Error) -> Problem {
@@ -126,6 +137,9 @@ fn id_of_folder(path: &Path) -> Option<String> {
         path.file_name().and_then(|name| name.to_str()).is_some_and(|n| names::parse_any(n).is_some());
     let folder = if is_generation { path.parent()? } else { path };
     let name = folder.file_name()?.to_str()?;
+    // A log of the flat layout is named by its file.
+    let name = name.strip_suffix(".zstd").unwrap_or(name);
+    let name = name.strip_suffix(".jsonl").unwrap_or(name);
     (!name.contains('~') && names::session_directory(name).as_deref() == Ok(name)).then(|| name.to_owned())
 }
 

@@ -49,6 +49,11 @@ impl StoredLog {
     pub(super) fn refreshed(&self, shared: &Shared, id: &str) -> Result<Option<StoredLog>> {
         match shared.storage.metadata(&self.located.path) {
             Ok(metadata) if metadata.is_same_file(&self.metadata) => {
+                if metadata.size < self.source.header_end {
+                    return Err(Error::new(Code::SourceChanged, "the log was cut into its header")
+                        .with_path(&self.located.path)
+                        .with_session_id(id));
+                }
                 let mut fresh = self.clone();
                 fresh.source.end = metadata.size;
                 if metadata != self.metadata {

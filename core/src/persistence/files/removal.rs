@@ -25,7 +25,15 @@ impl Shared {
         let located = self.find(id)?.ok_or_else(|| super::log::not_found(id))?;
         // A folder whose header belongs elsewhere is not this session: it is not for us to remove.
         self.refuse_foreign(&located, id)?;
-        let lease = Lease::acquire(&*self.storage, &located.directory, id)?;
+        let lease = match Lease::acquire(&*self.storage, &located.directory, id) {
+            // Removed since it was found.
+            Err(error) if error.os() == Some(rustix::io::Errno::NOENT.raw_os_error()) => {
+                return Err(super::log::not_found(id));
+            }
+            lease => lease?,
+        };
+        // Only now does nobody else publish a generation here.
+        let located = self.find(id)?.ok_or_else(|| super::log::not_found(id))?;
         cancel.check()?;
         let removed = match how {
             Removal::Delete => self.delete(&located).map(|()| None),
@@ -85,9 +93,7 @@ impl Shared {
     }
 
     fn move_to_trash(&self, located: &Located) -> Result<PathBuf> {
-        let mut trash = self.root.clone().into_os_string();
-        trash.push(".trash");
-        let trash = PathBuf::from(trash);
+        let trash = self.trash()?;
         let project_folder = located.directory.parent().unwrap_or(&self.root);
         let target = trash.join(project_folder.file_name().unwrap_or_default());
         for folder in [&trash, &target] {
@@ -108,6 +114,20 @@ impl Shared {
         self.sync(&target)?;
         self.sync(project_folder)?;
         Ok(aside)
+    }
+
+    /// The folder beside the root; of the root's own name, however it was written.
+    fn trash(&self) -> Result<PathBuf> {
+        let root = match self.root.file_name() {
+            Some(_) => self.root.clone(),
+            None => self
+                .storage
+                .canonicalize(&self.root)
+                .map_err(|error| failed("resolve", &error, &self.root))?,
+        };
+        let mut name = root.file_name().unwrap_or_default().to_owned();
+        name.push(".trash");
+        Ok(root.with_file_name(name))
     }
 
     fn vacant_name(&self, folder: &Path, name: &OsStr) -> Result<PathBuf> {

@@ -1,0 +1,63 @@
+//! Looking for a place in a log costs what it should, whatever its rows say.
+
+use dsh_session_core::persistence::files::{FilePersistence, FileSettings};
+use dsh_session_core::storage::Storage;
+use dsh_session_core::storage::simulation::{FaultyStorage, MemoryStorage};
+use dsh_session_core::{Access, CancelToken, Code, EventRange, SessionPersistence};
+use std::path::Path;
+use std::sync::Arc;
+
+const LOG: &str = "/data/_no-cwd/s/session.v4.jsonl";
+
+fn raw_log(rows: &[String]) -> MemoryStorage {
+    let memory = MemoryStorage::new(1);
+    for folder in ["/data", "/data/_no-cwd", "/data/_no-cwd/s"] {
+        memory.create_directory(Path::new(folder)).unwrap();
+    }
+    let header =
+        r#"{"type":"session","version":4,"id":"s","createdAt":1,"isSeeded":false,"delegationDepth":0}"#;
+    let text = std::iter::once(header)
+        .chain(rows.iter().map(String::as_str))
+        .fold(String::new(), |text, row| text + row + "\n");
+    memory.write_file(Path::new(LOG), text.as_bytes()).unwrap();
+    memory
+}
+
+fn plugin_row(seq: u64, text: &str) -> String {
+    format!(r#"{{"type":"plugin:a/b","seq":{seq},"time":1,"data":"{text}","ignorable":true}}"#)
+}
+
+#[test]
+fn a_row_full_of_turn_ends_is_looked_at_once() {
+    // Also across the pieces in which the search goes backwards.
+    for words in [60_000, 300_000] {
+        let memory =
+            raw_log(&[plugin_row(0, &"turn/end ".repeat(words)), plugin_row(1, &"x".repeat(70_000))]);
+        let faulty = Arc::new(FaultyStorage::new(Arc::new(memory)));
+        let storage = Arc::clone(&faulty) as Arc<dyn Storage>;
+        let files = FilePersistence::with_storage("/data", storage, FileSettings::default()).unwrap();
+        let go_on = CancelToken::new();
+        let log = files.open("s", Access::Read, &go_on).unwrap();
+        let seqs: Vec<_> =
+            log.events(EventRange::newest(1), &go_on).unwrap().map(|it| it.unwrap().seq()).collect();
+        assert_eq!(seqs, [1]);
+        assert!(faulty.calls() < 2000, "{} calls for {words} words", faulty.calls());
+    }
+}
+
+#[test]
+fn a_log_that_is_cut_into_its_header_is_no_empty_log() {
+    for length in [0, 20] {
+        let memory = raw_log(&[plugin_row(0, "a")]);
+        let files = FilePersistence::with_storage("/data", Arc::new(memory.clone()), FileSettings::default())
+            .unwrap();
+        let go_on = CancelToken::new();
+        let log = files.open("s", Access::Read, &go_on).unwrap();
+        memory
+            .open(Path::new(LOG), dsh_session_core::storage::OpenHow::Append)
+            .unwrap()
+            .truncate(length)
+            .unwrap();
+        assert_eq!(log.events(EventRange::ALL, &go_on).unwrap_err().code(), Code::SourceChanged);
+    }
+}
