@@ -34,7 +34,7 @@ check(dsh.dsh_store_open(folder, #folder, nil, store, err))
 local new = '{"cwd":"/repo"}'
 check(dsh.dsh_session_create(store[0], new, #new, session, err))
 for turn = 1, 3 do
-    local kind, data = "turn/start", ('{"turn":%d}'):format(turn)
+    local kind, data = "plugin:example/turn", ('{"turn":%d}'):format(turn)
     check(dsh.dsh_session_append(session[0], kind, #kind, data, #data, nil, nil, err))
 end
 check(dsh.dsh_session_flush(session[0], nil, err))

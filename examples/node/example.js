@@ -64,7 +64,7 @@ check(dsh.store_open(...text(folder), null, store, error), error);
 check(dsh.session_create(store[0], ...text('{"cwd":"/repo"}'), session, error), error);
 for (let turn = 1; turn <= 3; turn++) {
   const seq = [0];
-  check(dsh.session_append(session[0], ...text('turn/start'), ...text(JSON.stringify({ turn })), null, seq, error), error);
+  check(dsh.session_append(session[0], ...text('plugin:example/turn'), ...text(JSON.stringify({ turn })), null, seq, error), error);
 }
 check(dsh.session_flush(session[0], null, error), error);
 

@@ -24,7 +24,7 @@ static void append_turn(dsh_session *session, int turn)
     char data[32];
     int length = snprintf(data, sizeof data, "{ \"turn\": %d }", turn);
     uint64_t seq = 0;
-    OK(dsh_session_append(session, DSH_STR("turn/start"), data, (size_t)length, NULL, &seq, &err));
+    OK(dsh_session_append(session, DSH_STR("feedback/record"), data, (size_t)length, NULL, &seq, &err));
 }
 
 static uint64_t next_seq(dsh_session *session)
@@ -99,7 +99,7 @@ static void read_back(dsh_store *store)
     dsh_event event = DSH_EVENT_INIT, kept = DSH_EVENT_INIT;
     OK(dsh_log_events(log, 0, DSH_ALL, NULL, &events, &err));
     OK(dsh_events_next(events, &event, &err));
-    CHECK(event.seq == 0 && event.time > 0 && event.flags == 0 && is_text(event.type, "turn/start"));
+    CHECK(event.seq == 0 && event.time > 0 && event.flags == 0 && is_text(event.type, "feedback/record"));
     CHECK(is_text(event.data, "{\"turn\":1}") && event.surface_op.ptr == NULL && event.source_event_seqs.ptr == NULL);
     OK(dsh_events_next(events, &event, &err));
     CHECK(event.seq == 1 && event.time == 1760000000000 && event.flags == DSH_EVENT_IGNORABLE);
@@ -284,16 +284,16 @@ static void errors(dsh_store *store, const char *root)
     dsh_append_options options = DSH_APPEND_OPTIONS_INIT;
     options.flags = DSH_APPEND_SEQ;
     options.seq = 5;
-    CHECK(dsh_session_append(session, DSH_STR("turn/start"), DSH_STR("{}"), &options, &seq, &err) == DSH_E_EVENT_REFUSED);
+    CHECK(dsh_session_append(session, DSH_STR("feedback/record"), DSH_STR("{}"), &options, &seq, &err) == DSH_E_EVENT_REFUSED);
     CHECK(is_text(dsh_error_rule(err), "SEQ_NOT_CONTIGUOUS") && dsh_error_expected(err) == 100 && dsh_error_got(err) == 5);
     dsh_error_free(err);
     err = NULL;
-    CHECK(dsh_session_append(session, DSH_STR("turn/start"), DSH_STR("{\"n\":[9007199254740993]}"), NULL, &seq, &err)
+    CHECK(dsh_session_append(session, DSH_STR("feedback/record"), DSH_STR("{\"n\":[9007199254740993]}"), NULL, &seq, &err)
           == DSH_E_NOT_LOSSLESS_JSON);
     CHECK(is_text(dsh_error_json_path(err), "$.n[0]"));
     dsh_error_free(err);
     err = NULL;
-    static const char rows[] = "{\"type\":\"turn/start\",\"data\":{}}\n{\"type\":\"turn/start\",\"data\":{}\n";
+    static const char rows[] = "{\"type\":\"feedback/record\",\"data\":{}}\n{\"type\":\"feedback/record\",\"data\":{}\n";
     CHECK(dsh_session_append_rows(session, DSH_STR(rows), &seq, NULL, &err) == DSH_E_INVALID_ARGUMENT);
     CHECK(dsh_error_index(err) == 1);
     dsh_error_free(err);
@@ -372,7 +372,7 @@ static void in_memory(void)
     FAILS(DSH_E_HANDLE_CLOSED, dsh_store_flush(store, &err));
     dsh_store_free(store);
     append_turn(session, 2);
-    CHECK(next_seq(session) == 2 && is_text(event.type, "turn/start"));
+    CHECK(next_seq(session) == 2 && is_text(event.type, "feedback/record"));
     dsh_session_free(session);
     dsh_events_free(events);
 }
@@ -559,7 +559,7 @@ static void *work(void *user)
     for (int i = 0; i < 200; i++) {
         dsh_error *mine = NULL;
         dsh_status status =
-            dsh_session_append(worker->session, DSH_STR("turn/start"), DSH_STR("{\"turn\":1}"), NULL, NULL, &mine);
+            dsh_session_append(worker->session, DSH_STR("feedback/record"), DSH_STR("{\"turn\":1}"), NULL, NULL, &mine);
         CHECK(status == DSH_OK || status == DSH_E_HANDLE_CLOSED);
         dsh_error_free(mine);
         if (status != DSH_OK) {

@@ -33,7 +33,7 @@ static dsh_session *created(dsh_store *store, const char *header)
 {
     dsh_session *session = NULL;
     OK(dsh_session_create(store, header, strlen(header), &session, &err));
-    OK(dsh_session_append(session, DSH_STR("turn/start"), DSH_STR("{\"turn\":1}"), NULL, NULL, &err));
+    OK(dsh_session_append(session, DSH_STR("feedback/record"), DSH_STR("{\"turn\":1}"), NULL, NULL, &err));
     OK(dsh_session_flush(session, NULL, &err));
     return session;
 }
@@ -97,7 +97,7 @@ static void of_logs(dsh_store *store)
 
     dsh_session *session = created(store, "{\"id\":\"lost\"}");
     on_log("lost", "printf 'more' >> \"$f\"");
-    OK(dsh_session_append(session, DSH_STR("turn/start"), DSH_STR("{\"turn\":2}"), NULL, NULL, &err));
+    OK(dsh_session_append(session, DSH_STR("feedback/record"), DSH_STR("{\"turn\":2}"), NULL, NULL, &err));
     PRODUCES(SESSION_OWNERSHIP_LOST, dsh_session_flush(session, NULL, &err));
     dsh_pending pending = DSH_PENDING_INIT;
     OK(dsh_session_pending(session, &pending, &err));
