@@ -61,3 +61,17 @@ fn a_log_that_is_cut_into_its_header_is_no_empty_log() {
         assert_eq!(log.events(EventRange::ALL, &go_on).unwrap_err().code(), Code::SourceChanged);
     }
 }
+
+#[test]
+fn the_newest_events_are_the_same_however_many_are_asked_for() {
+    let rows: Vec<String> = (0..9000).map(|seq| plugin_row(seq, "some text")).collect();
+    let memory = raw_log(&rows);
+    let files = FilePersistence::with_storage("/data", Arc::new(memory), FileSettings::default()).unwrap();
+    let go_on = CancelToken::new();
+    let log = files.open("s", Access::Read, &go_on).unwrap();
+    for count in [1, 4095, 4096, 4097, 8999, 9000, 9001, u64::MAX] {
+        let seqs: Vec<_> =
+            log.events(EventRange::newest(count), &go_on).unwrap().map(|it| it.unwrap().seq()).collect();
+        assert_eq!(seqs, (9000_u64.saturating_sub(count)..9000).collect::<Vec<_>>());
+    }
+}

@@ -22,6 +22,9 @@ const SEARCH_BYTES_MIN: u64 = 64 * 1024;
 /// Text of a frame that a probe looks at to find a row.
 const PROBE_TEXT_BYTES: usize = 64 * 1024;
 
+/// The newest events that are held while their beginning is looked for; beyond these a second look costs less than the memory.
+const NEWEST_HELD_MAX: u64 = 4096;
+
 /// Which events of a log, by position.
 ///
 /// ```
@@ -96,6 +99,13 @@ impl RangeReader {
     }
 
     fn newest(source: LogSource, count: u64, cancel: &CancelToken) -> Result<RangeReader> {
+        if count > NEWEST_HELD_MAX {
+            // More than should be held at once: counted from the end, then walked.
+            let mut last = RangeReader::newest(source.clone(), 1, cancel)?;
+            while last.next_event()?.is_some() {}
+            let event_count = last.end().map_or(0, |end| end.event_count);
+            return RangeReader::window(source, event_count.saturating_sub(count), u64::MAX, cancel);
+        }
         let wanted = usize::try_from(count).unwrap_or(usize::MAX);
         let mut tail_bytes = TAIL_BYTES;
         loop {
