@@ -11,6 +11,7 @@ use dsh_session_core::store::Pending;
 use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
 use pyo3::types::{PyDict, PyList, PyModule};
+use std::time::Duration;
 
 fn module(py: Python<'_>) -> PyResult<&Bound<'_, PyModule>> {
     static MODULE: PyOnceLock<Py<PyModule>> = PyOnceLock::new();
@@ -58,13 +59,17 @@ pub(crate) fn snapshot<'py>(py: Python<'py>, snapshot: &Snapshot) -> PyResult<Bo
 /// Records made before other threads get a turn. Making one runs Python code, and a waiting thread would otherwise wait for the whole list.
 const RECORDS_PER_TURN: usize = 32;
 
+/// How long a turn is. Giving the interpreter up and taking it back at once gives nobody a turn: a thread that waits for it must first be
+/// woken. This is about what that takes, and some microseconds a record.
+const TURN: Duration = Duration::from_micros(100);
+
 pub(crate) fn listing<'py>(py: Python<'py>, listing: &Listing) -> PyResult<Bound<'py, PyAny>> {
     let sessions = PyList::empty(py);
     for turn in listing.sessions.chunks(RECORDS_PER_TURN) {
         for session in turn {
             sessions.append(snapshot(py, session)?)?;
         }
-        py.detach(|| ());
+        py.detach(|| std::thread::sleep(TURN));
     }
     let problems = PyList::empty(py);
     for problem in &listing.problems {
