@@ -399,6 +399,7 @@ struct Figures {
     absent: u64,
     with_holes: u64,
     corrupt: u64,
+    altered: u64,
     torn: u64,
     recovered_rows: u64,
     saved_tails: u64,
@@ -427,6 +428,11 @@ fn check(image: &CrashImage, story: &Story, encoding: Encoding, salt: u64, figur
         rows.len()
     );
     assert!(rows[..acknowledged] == story.accepted[..acknowledged], "acknowledged events changed");
+    if image.has_hole && !story.was_sent(&rows) {
+        // A torn frame has no checksum: where a byte in its middle was lost, a row that nobody acknowledged may read altered.
+        figures.altered += 1;
+        return;
+    }
     assert!(story.was_sent(&rows), "events that were never sent, or not in this order");
     let lost = story.found.difference(&rows_on(&image.storage, encoding)).next().cloned();
     assert!(lost.is_none() || damage.is_some(), "a repair destroyed a row: {lost:?}");
@@ -600,7 +606,7 @@ fn run_chain(seed: u64, way: Way, encoding: Encoding, figures: &mut Figures) {
             for image in point.corners().into_iter().chain(samples) {
                 let next = MemoryStorage::copy(&image.storage);
                 let salt = random.next_u64() >> 20;
-                let (corrupt, torn_before) = (figures.corrupt, figures.torn);
+                let (unusable, torn_before) = (figures.corrupt + figures.altered, figures.torn);
                 let outcome = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| {
                     check(&image, &story, encoding, salt, figures);
                 }));
@@ -611,7 +617,7 @@ fn run_chain(seed: u64, way: Way, encoding: Encoding, figures: &mut Figures) {
                     std::panic::resume_unwind(panic);
                 }
                 // The next life begins with a torn tail if there was one, and never with what is refused.
-                if figures.corrupt == corrupt {
+                if figures.corrupt + figures.altered == unusable {
                     let is_torn = figures.torn > torn_before;
                     let acknowledged = image.acknowledged;
                     if is_torn || (torn.is_empty() && effects == journal.len()) {
