@@ -4,14 +4,12 @@
 //! keep alive. The file stays for ever: later lockers compare its identity with that of the path.
 
 use crate::error::{Code, Error, Result};
+use crate::format::names::{LOCK_FILE_NAME, OWNER_FILE_NAME};
 use crate::json::{Json, ObjectText};
 use crate::storage::{FileMetadata, OpenHow, ProcessIdentity, Storage, StorageFile};
 use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-
-const LOCK_FILE: &str = "session.lock";
-const OWNER_FILE: &str = "session.owner";
 
 /// How often a lock path that changes under us is tried (`format.md` 9.1).
 const LOCK_ATTEMPTS_MAX: usize = 3;
@@ -34,7 +32,7 @@ impl Lease {
     /// # Errors
     /// `SESSION_ALREADY_OWNED`, `IO`.
     pub(super) fn acquire(storage: &dyn Storage, directory: &Path, id: &str) -> Result<Lease> {
-        let path = directory.join(LOCK_FILE);
+        let path = directory.join(LOCK_FILE_NAME);
         let failed =
             |doing: &str, error: &io::Error| Error::io(doing, error).with_path(&path).with_session_id(id);
         for _ in 0..LOCK_ATTEMPTS_MAX {
@@ -59,7 +57,7 @@ impl Lease {
 
     /// Whether the lock file is still the one that was locked.
     pub(super) fn is_held(&self, storage: &dyn Storage) -> io::Result<bool> {
-        match storage.metadata(&self.directory.join(LOCK_FILE)) {
+        match storage.metadata(&self.directory.join(LOCK_FILE_NAME)) {
             Ok(there) => Ok(there.is_same_file(&self.identity)),
             Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(false),
             Err(error) => Err(error),
@@ -74,7 +72,7 @@ impl Lease {
         text.string("began", &process.began);
         text.string("program", &process.program);
         let text = text.finish() + "\n";
-        let file = storage.open(&self.directory.join(OWNER_FILE), OpenHow::CreateOrTruncate)?;
+        let file = storage.open(&self.directory.join(OWNER_FILE_NAME), OpenHow::CreateOrTruncate)?;
         let mut rest = text.as_bytes();
         while !rest.is_empty() {
             match file.append(rest)? {
@@ -87,7 +85,7 @@ impl Lease {
 
     /// Removes the note; the lock itself goes when the lease is dropped.
     pub(super) fn remove_owner(&self, storage: &dyn Storage) -> io::Result<()> {
-        match storage.remove_file(&self.directory.join(OWNER_FILE)) {
+        match storage.remove_file(&self.directory.join(OWNER_FILE_NAME)) {
             Err(error) if error.kind() != io::ErrorKind::NotFound => Err(error),
             _ => Ok(()),
         }
@@ -111,7 +109,7 @@ fn owned(storage: &dyn Storage, directory: &Path, id: &str) -> Error {
 
 /// Who the note names, if that very process is alive: a process id alone may have been used again.
 fn live_owner(storage: &dyn Storage, directory: &Path) -> Option<ProcessIdentity> {
-    let file = storage.open(&directory.join(OWNER_FILE), OpenHow::Read).ok()?;
+    let file = storage.open(&directory.join(OWNER_FILE_NAME), OpenHow::Read).ok()?;
     let mut bytes = vec![0; OWNER_BYTES_MAX];
     let length = file.read_at(&mut bytes, 0).ok()?;
     let text = String::from_utf8_lossy(bytes.get(..length)?);

@@ -11,7 +11,7 @@ use crate::error::{Code, Error, Result};
 use crate::event::Event;
 use crate::format::frames::FrameEncoder;
 use crate::format::header::{self, SessionHeader};
-use crate::format::names::Encoding;
+use crate::format::names::{self, Encoding};
 use crate::format::reader::TornTail;
 use crate::persistence::contract::Notice;
 use crate::storage::{FileMetadata, OpenHow, Storage, StorageFile};
@@ -487,12 +487,15 @@ impl Writer {
     /// Copies the bytes after the accepted length to a file of their own beside the log, on the disk.
     fn save_tail(&mut self, shared: &Shared) -> Result<PathBuf> {
         let storage = &*shared.storage;
-        let suffix = self.place.encoding.extension();
         let failed =
             |error: &io::Error, path: &PathBuf| Error::io("save the torn tail", error).with_path(path);
         let log = self.file(storage).map_err(|error| failed(&error, &self.place.path))?;
         for number in 1..=SAVED_NAMES_MAX {
-            let path = self.place.directory.join(format!("session.cut-{}-{number}{suffix}", self.length));
+            let path = self.place.directory.join(names::cut_file_name(
+                self.length,
+                number.into(),
+                self.place.encoding,
+            ));
             let copy = match storage.open(&path, OpenHow::CreateNew) {
                 Ok(copy) => copy,
                 Err(error) if error.kind() == io::ErrorKind::AlreadyExists => continue,
