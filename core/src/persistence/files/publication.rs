@@ -10,7 +10,6 @@ use crate::error::{Code, Error, Result};
 use crate::format::header::{FORMAT_VERSION, SessionHeader};
 use crate::format::names::{self, Encoding};
 use crate::storage::{FileMetadata, OpenHow};
-use std::fmt::Write as _;
 use std::io;
 use std::path::{Path, PathBuf};
 
@@ -86,7 +85,7 @@ pub(super) fn publish(
     bytes: &[u8],
 ) -> Result<LogFile, Unpublished> {
     let storage = &*shared.storage;
-    let staging = staging_path(shared, &place.path)?;
+    let staging = staging_path(shared, place)?;
     let failed = |doing: &str, error: &io::Error| Error::io(doing, error).with_path(&staging);
     let file = storage
         .open(&staging, OpenHow::CreateNew)
@@ -169,14 +168,9 @@ fn link_error(error: &io::Error, path: &Path) -> Error {
     }
 }
 
-fn staging_path(shared: &Shared, log: &Path) -> Result<PathBuf> {
+fn staging_path(shared: &Shared, place: &Located) -> Result<PathBuf> {
     let mut random = [0; STAGING_RANDOM_BYTES];
     shared.storage.fill_random(&mut random).map_err(|error| Error::io("get random bytes", &error))?;
-    let mut name = log.file_name().unwrap_or_default().to_string_lossy().into_owned();
-    name.push('.');
-    for byte in random {
-        let _ = write!(name, "{byte:02x}");
-    }
-    name.push_str(".tmp");
-    Ok(log.with_file_name(name))
+    let name = names::materialization_staging_name(place.version, place.encoding, random);
+    Ok(place.directory.join(name))
 }
