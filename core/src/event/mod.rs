@@ -3,10 +3,26 @@
 //! An [`Event`] is a window onto a text buffer that it shares with its neighbours (one decoded frame, or a piece of
 //! about 1 MiB), plus the few numbers of its envelope. Nothing of `data` is parsed to read, append, page, export or
 //! follow; whoever wants a value in it asks [`Event::data`] and walks it as [`Json`].
+//!
+//! | File | Holds |
+//! | --- | --- |
+//! | `row`, `source_ranges` | the envelope, found in one pass |
+//! | `build` | drafts: what a host appends, made canonical |
+//! | `vocabulary` | the known types, and the grammar of plugin records |
+//! | `facts` | what the rules want to know of a row, read while it is scanned |
+//! | `admission`, `acceptance` | the rules of a single row: R1 to R11; vocabulary and event-local acceptance |
+//! | `verdict`, `breach` | one row, parsed and judged in one pass; a broken rule |
 
+pub(crate) mod acceptance;
+pub(crate) mod admission;
+pub mod breach;
 mod build;
+pub(crate) mod facts;
 pub(crate) mod row;
+#[cfg(test)]
+pub(crate) mod rule_tests;
 pub mod source_ranges;
+pub(crate) mod verdict;
 mod vocabulary;
 
 pub use build::EventDraft;

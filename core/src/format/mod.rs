@@ -7,20 +7,12 @@
 //! | `frames`, `window` | compressed frames: found without decoding, decoded, encoded |
 //! | `piece`, `group` | text cut into rows, on several threads where it pays |
 //! | `order` | which rows are part of the log, and the first rule that one of them breaks |
-//! | `facts` | what the rules want to know of a row, read while it is scanned |
-//! | `admission`, `acceptance` | the rules of a single row: R1 to R11; vocabulary and event-local acceptance |
-//! | `verdict` | one row, parsed and judged in one pass |
 //! | `relationships` | the rules that bind rows: A10 to A25 |
-//! | `breach` | a broken rule |
 //! | `reader` | one pass over a log, in bounded memory |
 //! | `seek` | the newest events, and a window around a seq, without reading the rest |
 //! | `raw_rows` | every row of any log, damaged or not, as text |
 //! | `log_file` | from an open file to a log that can be read |
 
-pub(crate) mod acceptance;
-pub(crate) mod admission;
-pub mod breach;
-pub(crate) mod facts;
 pub mod frames;
 mod group;
 pub mod header;
@@ -31,10 +23,7 @@ pub(crate) mod piece;
 pub mod raw_rows;
 pub mod reader;
 pub mod relationships;
-#[cfg(test)]
-mod rule_tests;
 pub(crate) mod seek;
-pub(crate) mod verdict;
 pub(crate) mod window;
 
 pub use seek::EventRange;

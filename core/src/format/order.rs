@@ -5,12 +5,12 @@
 //! checks). So a breach by an accepted row, row admission aside, is not reported at once: no event comes any more, but rows are
 //! still looked at until one is unsupported or the log ends.
 
-use super::breach::{Breach, Stage};
 use super::piece::ParsedRow;
-use super::relationships::{self, LogChecker};
-use super::verdict::RowVerdict;
+use super::relationships::LogChecker;
 use crate::error::{At, Code, Error, Result};
+use crate::event::breach::{Breach, Stage};
 use crate::event::row::{self, BadRow, RowFault};
+use crate::event::verdict::RowVerdict;
 use crate::event::{Event, Vocabulary};
 use std::sync::Arc;
 
@@ -183,7 +183,7 @@ impl RowOrder {
     ) -> Result<Option<Event>> {
         let single = match &self.checks {
             Checks::Passed => None,
-            Checks::Single(vocabulary) => relationships::judge_single(&event, verdict, vocabulary),
+            Checks::Single(vocabulary) => crate::event::verdict::judge_single(&event, verdict, vocabulary),
             Checks::All(checker) => checker.judge_single(&event, verdict),
         };
         let is_after_breach = self.breach.is_some();

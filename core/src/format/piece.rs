@@ -2,10 +2,10 @@
 //! parsed at once.
 
 use super::reader::ReadLimits;
-use super::verdict::{self, RowVerdict};
 use crate::event::Envelope;
 use crate::event::Span;
 use crate::event::row::{self, BadRow};
+use crate::event::verdict::{self, RowVerdict};
 use memchr::memchr_iter;
 use std::sync::Arc;
 

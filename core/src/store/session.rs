@@ -5,9 +5,9 @@
 
 use crate::cancel::CancelToken;
 use crate::error::{Code, Error, Result};
+use crate::event::breach::Breach;
 use crate::event::{Event, EventDraft, Vocabulary};
 use crate::format::EventRange;
-use crate::format::breach::Breach;
 use crate::format::header::SessionHeader;
 use crate::format::relationships::LogChecker;
 use crate::persistence::{Events, Notice, SessionLog};

@@ -2,9 +2,9 @@
 
 use super::state::{Change, PendingCall};
 use super::{DoubtKind, Judged, LogChecker, broken, require};
+use crate::event::breach::{Breach, Stage};
+use crate::event::facts::{CallSpans, StepLink, identity, is_text, members};
 use crate::event::{Event, Span, SurfaceOp};
-use crate::format::breach::{Breach, Stage};
-use crate::format::facts::{CallSpans, StepLink, identity, is_text, members};
 use crate::json::{Json, Kind};
 
 use super::equality::is_equal;

@@ -5,8 +5,8 @@ use super::requests::key;
 use super::state::Change;
 use super::{Cut, DoubtKind, Judged, LogChecker, broken, require};
 use crate::event::Event;
-use crate::format::breach::Breach;
-use crate::format::facts::{is_object, is_text, is_word, members};
+use crate::event::breach::Breach;
+use crate::event::facts::{is_object, is_text, is_word, members};
 use crate::format::header::FORMAT_VERSION;
 use crate::json::{Json, Kind};
 

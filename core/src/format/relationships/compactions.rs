@@ -3,9 +3,9 @@
 use super::requests::key;
 use super::state::{Change, Compaction};
 use super::{Judged, LogChecker, broken, require};
+use crate::event::breach::Breach;
+use crate::event::facts::{CheckpointLink, is_text, members};
 use crate::event::{Event, SurfaceOp};
-use crate::format::breach::Breach;
-use crate::format::facts::{CheckpointLink, is_text, members};
 use crate::json::{Json, Kind};
 
 const RULE: &str = "A20";

@@ -1,6 +1,6 @@
 //! Equality of JSON values by what they mean, for settlements that repeat what their start said.
 
-use crate::format::facts::identity;
+use crate::event::facts::identity;
 use crate::json::{Json, Kind};
 use std::collections::HashMap;
 

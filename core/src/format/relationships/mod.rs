@@ -12,7 +12,6 @@
 //! | File | Holds |
 //! | --- | --- |
 //! | `state` | what is remembered, how an event changes it, how that is taken back |
-//! | `surface` | which events stand on the surface, and in which order |
 //! | `brackets` | turns, steps, tool calls (A14 to A17) |
 //! | `surface_rules` | joining and replacing (A19) |
 //! | `requests` | headers, developer messages, retries, nested runs (A10, A18, A21, A22) |
@@ -26,16 +25,14 @@ mod compactions;
 mod equality;
 mod requests;
 mod state;
-mod surface;
 mod surface_rules;
 #[cfg(test)]
 mod tests;
 
-use super::acceptance;
-use super::breach::{Breach, Stage};
-use super::facts::{Links, RowKind};
 use super::header::SessionHeader;
-use super::verdict::RowVerdict;
+use crate::event::breach::{Breach, Stage};
+use crate::event::facts::{Links, RowKind};
+use crate::event::verdict::{RowVerdict, judge_single};
 use crate::event::{Event, Vocabulary};
 use state::{Change, State, SurfaceChange, Undo};
 use std::borrow::Cow;
@@ -300,19 +297,4 @@ impl LogChecker {
 
 fn is_inherited(event: &Event) -> bool {
     crate::event::row::is_inherited_marker(event.kind(), event.data())
-}
-
-/// The rules of a single row, with the vocabulary of the program that reads it.
-pub(crate) fn judge_single(event: &Event, verdict: &RowVerdict, vocabulary: &Vocabulary) -> Option<Breach> {
-    if verdict.breach.is_some() {
-        return verdict.breach.as_deref().cloned();
-    }
-    if verdict.kind.is_known() {
-        return None;
-    }
-    if vocabulary.is_known(event.kind()) {
-        let has_sources = event.source_event_seqs_text().is_some();
-        return acceptance::registered_type(event.surface_op_text().is_some(), has_sources);
-    }
-    acceptance::unknown_type(event.kind(), event.ignorable())
 }

@@ -4,8 +4,8 @@ use super::brackets::object;
 use super::equality::is_deeply_equal;
 use super::state::{Change, Dispatch, OpenDispatch, Tool};
 use super::{Judged, LogChecker, broken, require};
+use crate::event::facts::{StepLink, identity, is_object, is_text, members};
 use crate::event::{Event, Span};
-use crate::format::facts::{StepLink, identity, is_object, is_text, members};
 use crate::json::{Json, Kind};
 use std::sync::Arc;
 

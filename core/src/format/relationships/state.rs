@@ -1,9 +1,9 @@
 //! What is remembered of a log, how an accepted event changes it, and how such a change is taken back.
 
-use super::surface::{NodeId, Surface};
+use crate::event::breach::Breach;
 use crate::event::{Event, Span};
-use crate::format::breach::Breach;
 use crate::json::Json;
+use crate::session::nodes::{NodeId, Nodes};
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
@@ -11,7 +11,7 @@ use std::sync::Arc;
 #[derive(Clone, Debug)]
 pub(super) struct State {
     pub(super) now: Now,
-    pub(super) surface: Surface,
+    pub(super) surface: Nodes,
     /// Advertised tool calls that have no result yet, by id.
     pub(super) calls: HashMap<Box<str>, PendingCall>,
     /// Nested runs, by `subCallId`.
@@ -210,7 +210,7 @@ impl State {
         };
         State {
             now,
-            surface: Surface::new(),
+            surface: Nodes::new(),
             calls: HashMap::new(),
             dispatches: HashMap::new(),
             retries: HashMap::new(),

@@ -1,10 +1,10 @@
 //! Joining and replacing on the surface (A19).
 
 use super::state::SurfaceChange;
-use super::surface::NodeId;
 use super::{Effect, Judged, LogChecker, broken, require};
+use crate::event::facts::RowKind;
 use crate::event::{Event, SurfaceOp};
-use crate::format::facts::RowKind;
+use crate::session::nodes::NodeId;
 
 const RULE: &str = "A19";
 

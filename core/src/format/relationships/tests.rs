@@ -1,10 +1,10 @@
 //! Logs that keep and break each rule that binds rows; batches taken back; the surface against a slow and obvious one.
 
-use super::surface::Surface;
 use super::{Effect, LogChecker};
 use crate::event::source_ranges::{decode, encode};
 use crate::event::{Event, Vocabulary};
 use crate::format::header::SessionHeader;
+use crate::session::nodes::Nodes;
 use proptest::prelude::*;
 use serde_json::{Value, json};
 
@@ -580,7 +580,7 @@ proptest! {
 
     #[test]
     fn a_covered_range_is_one_whose_every_seq_is_cited(cited in prop::collection::btree_set(0_u64..20, 1..20), from in 0_u64..20, to in 0_u64..20) {
-        let mut surface = Surface::new();
+        let mut surface = Nodes::new();
         for seq in 0..20 {
             surface.push(seq);
         }
@@ -592,7 +592,7 @@ proptest! {
 
     #[test]
     fn no_log_makes_the_checker_panic(kinds in prop::collection::vec(prop::sample::select(crate::event::KNOWN_TYPES.to_vec()), 1..12),
-                                      datas in prop::collection::vec(crate::format::rule_tests::soup(), 12)) {
+                                      datas in prop::collection::vec(crate::event::rule_tests::soup(), 12)) {
         let mut checker = LogChecker::new(&header(&json!({"isSeeded": true})), Vocabulary::default());
         for (seq, (kind, data)) in kinds.iter().zip(datas).enumerate() {
             let row = format!(r#"{{"type":"{kind}","seq":{seq},"time":1,"data":{data},"surfaceOp":"append"}}"#);

@@ -1,4 +1,4 @@
-//! The surface, as far as the rules of stored logs need it: which events stand on it, and in which order.
+//! Which events stand on a surface, and in which order: a list that changes in place and can be taken back step by step.
 //!
 //! A replacement removes each node at most once, so a linked list makes every operation cost what it adds or removes: a vector
 //! would move, and have to find again, everything behind the cut. Nodes are made in order of their seqs, so a seq is found by
@@ -10,7 +10,7 @@ use crate::event::source_ranges::SourceSeqs;
 const NONE: usize = usize::MAX;
 
 /// A place in the list; valid until the list goes back before it was made.
-pub(super) type NodeId = usize;
+pub(crate) type NodeId = usize;
 
 #[derive(Clone, Debug)]
 struct Node {
@@ -22,43 +22,43 @@ struct Node {
 
 /// The list of seqs that make messages, in order.
 #[derive(Clone, Debug)]
-pub(super) struct Surface {
+pub(crate) struct Nodes {
     /// All nodes ever made, by growing seq.
     nodes: Vec<Node>,
     first: NodeId,
     last: NodeId,
 }
 
-impl Surface {
-    pub(super) fn new() -> Surface {
-        Surface { nodes: Vec::new(), first: NONE, last: NONE }
+impl Nodes {
+    pub(crate) fn new() -> Nodes {
+        Nodes { nodes: Vec::new(), first: NONE, last: NONE }
     }
 
-    pub(super) fn is_empty(&self) -> bool {
+    pub(crate) fn is_empty(&self) -> bool {
         self.first == NONE
     }
 
     /// Where an event stands; `None` for one that is not on the surface.
-    pub(super) fn find(&self, seq: u64) -> Option<NodeId> {
+    pub(crate) fn find(&self, seq: u64) -> Option<NodeId> {
         let id = self.nodes.binary_search_by_key(&seq, |node| node.seq).ok()?;
         self.nodes.get(id).filter(|node| node.is_live).map(|_| id)
     }
 
     /// The seqs from `start` on, in order.
-    pub(super) fn seqs_from(&self, start: NodeId) -> impl Iterator<Item = u64> + '_ {
+    pub(crate) fn seqs_from(&self, start: NodeId) -> impl Iterator<Item = u64> + '_ {
         let node = |id: NodeId| self.nodes.get(id);
         std::iter::successors(node(start), move |at| node(at.next)).map(|node| node.seq)
     }
 
     /// All seqs, in order.
     #[cfg(test)]
-    pub(super) fn seqs(&self) -> Vec<u64> {
+    pub(crate) fn seqs(&self) -> Vec<u64> {
         self.seqs_from(self.first).collect()
     }
 
     /// Whether every event from `start` to the one with seq `end` is among `sources`; `None` if `end` does not stand at or after
     /// `start`.
-    pub(super) fn is_covered(&self, start: NodeId, end: u64, sources: &SourceSeqs) -> Option<bool> {
+    pub(crate) fn is_covered(&self, start: NodeId, end: u64, sources: &SourceSeqs) -> Option<bool> {
         let mut runs = sources.runs().to_vec();
         runs.sort_unstable();
         let is_source = |seq: u64| {
@@ -76,7 +76,7 @@ impl Surface {
     }
 
     /// Adds an event at the end. Its seq must be larger than all before.
-    pub(super) fn push(&mut self, seq: u64) {
+    pub(crate) fn push(&mut self, seq: u64) {
         let id = self.nodes.len();
         let previous = self.last;
         self.nodes.push(Node { seq, previous, next: NONE, is_live: true });
@@ -85,7 +85,7 @@ impl Surface {
     }
 
     /// Puts an event in the place of those from `start` to `end`, which must stand in this order.
-    pub(super) fn replace(&mut self, start: NodeId, end: NodeId, seq: u64) {
+    pub(crate) fn replace(&mut self, start: NodeId, end: NodeId, seq: u64) {
         let id = self.nodes.len();
         let previous = self.nodes.get(start).map_or(NONE, |node| node.previous);
         let next = self.nodes.get(end).map_or(NONE, |node| node.next);
@@ -96,7 +96,7 @@ impl Surface {
     }
 
     /// Takes the last `push` back.
-    pub(super) fn undo_push(&mut self) {
+    pub(crate) fn undo_push(&mut self) {
         if let Some(node) = self.nodes.pop() {
             self.link(node.previous, NONE);
             self.last = node.previous;
@@ -104,7 +104,7 @@ impl Surface {
     }
 
     /// Takes the last `replace` back, which was of these nodes. They kept their links.
-    pub(super) fn undo_replace(&mut self, start: NodeId, end: NodeId) {
+    pub(crate) fn undo_replace(&mut self, start: NodeId, end: NodeId) {
         if let Some(node) = self.nodes.pop() {
             self.set_live(start, end, true);
             self.link(node.previous, start);

@@ -1,8 +1,7 @@
 //! The rules of a single row: the vectors, and each rule broken and nearly broken.
 
 use super::breach::Stage;
-use super::relationships::judge_single;
-use super::verdict;
+use super::verdict::{self, judge_single};
 use crate::event::{Event, Span, Vocabulary};
 use crate::json::DEPTH_MAX_DEFAULT;
 use proptest::prelude::*;
@@ -359,7 +358,7 @@ proptest! {
 }
 
 /// Text that is often JSON and often has the keys that rules look at.
-pub(super) fn soup() -> impl Strategy<Value = String> {
+pub(crate) fn soup() -> impl Strategy<Value = String> {
     let keys = [
         "message",
         "content",

@@ -4,7 +4,7 @@ use super::breach::{Breach, Stage};
 use super::facts::{Links, Payload, RowKind};
 use super::{acceptance, admission};
 use crate::event::row::{self, BadRow, Members};
-use crate::event::{Envelope, Event};
+use crate::event::{Envelope, Event, Vocabulary};
 use crate::json::{Cursor, Json};
 
 /// What is known of a row before its neighbours are.
@@ -99,4 +99,19 @@ fn judge(
         breach = accepted;
     }
     (outcome, RowVerdict { kind, breach: breach.map(Box::new), links })
+}
+
+/// The rules of a single row, with the vocabulary of the program that reads it.
+pub(crate) fn judge_single(event: &Event, verdict: &RowVerdict, vocabulary: &Vocabulary) -> Option<Breach> {
+    if verdict.breach.is_some() {
+        return verdict.breach.as_deref().cloned();
+    }
+    if verdict.kind.is_known() {
+        return None;
+    }
+    if vocabulary.is_known(event.kind()) {
+        let has_sources = event.source_event_seqs_text().is_some();
+        return acceptance::registered_type(event.surface_op_text().is_some(), has_sources);
+    }
+    acceptance::unknown_type(event.kind(), event.ignorable())
 }
