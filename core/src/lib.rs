@@ -4,7 +4,7 @@
 //! full disk or second program loses them. The files are those of DeepSeek Harness, format 4.
 //!
 //! The rooms, from the ground up; each imports only from those before it in this list:
-//! [`error`], [`json`], [`storage`], [`event`], [`session`], [`mod@format`], [`persistence`], [`query`]; the front door is [`Store`].
+//! [`error`], [`json`], [`storage`], [`event`], [`mod@format`], [`persistence`], [`query`]; the front door is [`Store`].
 #![forbid(unsafe_code)]
 
 mod cancel;
@@ -14,7 +14,7 @@ pub mod format;
 pub mod json;
 pub mod persistence;
 pub mod query;
-pub mod session;
+
 pub mod storage;
 pub mod store;
 

@@ -11,6 +11,7 @@
 //! | `vocabulary` | the known types, and the grammar of plugin records |
 //! | `facts` | what the rules want to know of a row, read while it is scanned |
 //! | `admission`, `acceptance` | the rules of a single row: R1 to R11; vocabulary and event-local acceptance |
+//! | `nodes` | which events stand on a surface, in order |
 //! | `verdict`, `breach` | one row, parsed and judged in one pass; a broken rule |
 
 pub(crate) mod acceptance;
@@ -18,6 +19,7 @@ pub(crate) mod admission;
 pub mod breach;
 mod build;
 pub(crate) mod facts;
+pub(crate) mod nodes;
 pub(crate) mod row;
 #[cfg(test)]
 pub(crate) mod rule_tests;

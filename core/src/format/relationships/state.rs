@@ -1,9 +1,9 @@
 //! What is remembered of a log, how an accepted event changes it, and how such a change is taken back.
 
 use crate::event::breach::Breach;
+use crate::event::nodes::{NodeId, Nodes};
 use crate::event::{Event, Span};
 use crate::json::Json;
-use crate::session::nodes::{NodeId, Nodes};
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 

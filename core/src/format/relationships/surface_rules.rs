@@ -3,8 +3,8 @@
 use super::state::SurfaceChange;
 use super::{Effect, Judged, LogChecker, broken, require};
 use crate::event::facts::RowKind;
+use crate::event::nodes::NodeId;
 use crate::event::{Event, SurfaceOp};
-use crate::session::nodes::NodeId;
 
 const RULE: &str = "A19";
 

@@ -1,10 +1,10 @@
 //! Logs that keep and break each rule that binds rows; batches taken back; the surface against a slow and obvious one.
 
 use super::{Effect, LogChecker};
+use crate::event::nodes::Nodes;
 use crate::event::source_ranges::{decode, encode};
 use crate::event::{Event, Vocabulary};
 use crate::format::header::SessionHeader;
-use crate::session::nodes::Nodes;
 use proptest::prelude::*;
 use serde_json::{Value, json};
 
