@@ -8,6 +8,8 @@
 #![forbid(unsafe_code)]
 
 mod cancel;
+mod front;
+mod report;
 pub mod error;
 pub mod event;
 pub mod format;
@@ -16,6 +18,7 @@ pub mod persistence;
 pub mod query;
 
 pub mod storage;
+pub mod session;
 pub mod store;
 
 pub use cancel::CancelToken;
@@ -26,4 +29,6 @@ pub use format::header::SessionHeader;
 pub use format::names::Encoding;
 pub use format::reader::ReadLimits;
 pub use persistence::{Access, ListMode, Removal, SessionLog, SessionPersistence};
-pub use store::{NewSession, Pending, Session, Store, StoreBuilder};
+pub use front::{NewSession, Store, StoreBuilder};
+pub use report::{Reporter, Severity};
+pub use session::{Pending, Session};

@@ -12,6 +12,8 @@ pub enum Group {
     Storage,
     /// The rules of a session in memory.
     Session,
+    /// Operations on top of sessions.
+    Controller,
 }
 
 macro_rules! codes {
@@ -124,6 +126,24 @@ codes! {
     SessionRefused = 201, "SESSION_REFUSED", Session,
         "A session, or a call on it, breaks the rules of sessions.",
         "correct the call as the reason says";
+    SessionNotLive = 202, "SESSION_NOT_LIVE", Session,
+        "The session object is not the one that is live under its id.",
+        "ask the store for the session that is live now";
+    InvalidBoundary = 203, "INVALID_BOUNDARY", Session,
+        "The boundary of a fork is no event of the source.",
+        "name an event that exists, from 0 to the last";
+    SessionAlreadyEntered = 204, "SESSION_ALREADY_ENTERED", Session,
+        "A session enters a store once in its life.",
+        "build a new session from the same events";
+    AlreadyAnnounced = 205, "ALREADY_ANNOUNCED", Session,
+        "The announcement of the session has begun before.",
+        "detach the session and build a new one if its announcement failed";
+    FlushFailed = 206, "FLUSH_FAILED", Session,
+        "A listener could not make the session durable.",
+        "look at the cause, resolve it and flush again";
+    ForkUnavailable = 400, "FORK_UNAVAILABLE", Controller,
+        "The source has no place at which it can be forked.",
+        "name an event of the source, or wait until a turn has ended";
 }
 
 impl Code {

@@ -4,7 +4,8 @@
 //! log are events already and never come through this file.
 
 use super::row;
-use super::{Event, Span, SurfaceOp, is_known_type, is_plugin_record_type, source_ranges};
+use super::verdict::{self, RowVerdict};
+use super::{Event, Span, SurfaceOp, is_plugin_record_type, source_ranges};
 use crate::error::{Code, Error, Result};
 use crate::json::{self, AdmitError, Json, Kind};
 use std::fmt::Write as _;
@@ -26,10 +27,18 @@ pub struct EventDraft {
     data: String,
     /// Admitted text.
     surface_op: Option<String>,
-    source_event_seqs: Option<Vec<u64>>,
+    source_event_seqs: Option<Sources>,
     seq: Option<u64>,
     time: Option<i64>,
     ignorable: bool,
+}
+
+/// The events that a draft names as its sources.
+#[derive(Clone, Debug)]
+enum Sources {
+    Seqs(Vec<u64>),
+    /// A text that is no such list, and why; the event is refused when it gets its place.
+    Malformed(String),
 }
 
 fn not_admitted(error: AdmitError, what: &str) -> Error {
@@ -124,9 +133,10 @@ impl EventDraft {
         if let Some(sources) = sources {
             // Where its own seq is not known yet, any later position will do; the row is checked again once it has its place.
             let seq = draft.seq.unwrap_or(json::SAFE_INTEGER_MAX);
-            let decoded = source_ranges::decode(&sources, seq)
-                .map_err(|fault| invalid(format!("`sourceEventSeqs` is malformed: {fault}")))?;
-            draft.source_event_seqs = Some(decoded.iter().collect());
+            draft.source_event_seqs = Some(match source_ranges::decode(&sources, seq) {
+                Ok(decoded) => Sources::Seqs(decoded.iter().collect()),
+                Err(fault) => Sources::Malformed(fault.to_string()),
+            });
         }
         if draft.ignorable && !is_plugin_record_type(&draft.kind) {
             return Err(invalid("`ignorable` may only be given on plugin records"));
@@ -150,8 +160,31 @@ impl EventDraft {
     /// Names the events this one was made from.
     #[must_use]
     pub fn source_event_seqs(mut self, seqs: impl Into<Vec<u64>>) -> EventDraft {
-        self.source_event_seqs = Some(seqs.into());
+        self.source_event_seqs = Some(Sources::Seqs(seqs.into()));
         self
+    }
+
+    /// Names them as JSON text, a list of numbers, pairs for runs included.
+    #[must_use]
+    pub fn source_event_seqs_text(mut self, text: impl Into<String>) -> EventDraft {
+        let text = text.into();
+        // Where its own seq is not known yet, any later position will do; the row is checked again once it has its place.
+        self.source_event_seqs = Some(match source_ranges::decode(&text, json::SAFE_INTEGER_MAX) {
+            Ok(decoded) => Sources::Seqs(decoded.iter().collect()),
+            Err(fault) => Sources::Malformed(fault.to_string()),
+        });
+        self
+    }
+
+    /// Places the event on the surface as JSON text says; text that is no such operation is refused when the event is appended.
+    ///
+    /// # Errors
+    /// `INVALID_ARGUMENT` for text that is not JSON, `NOT_LOSSLESS_JSON`.
+    pub fn surface_op_text(mut self, text: impl AsRef<[u8]>) -> Result<EventDraft> {
+        let text = json::admit(text.as_ref(), json::DEPTH_MAX_DEFAULT - 1)
+            .map_err(|error| not_admitted(error, "`surfaceOp`"))?;
+        self.surface_op = Some(text);
+        Ok(self)
     }
 
     /// Sets the seq that the event must get; appending it anywhere else is refused.
@@ -180,16 +213,35 @@ impl EventDraft {
         self.seq
     }
 
-    /// Whether a session takes this type: a known one, or a plugin record.
-    pub(crate) fn has_known_type(&self) -> bool {
-        self.ignorable || is_known_type(&self.kind)
+    /// Whether the draft is a plugin record, or made ignorable as one.
+    pub(crate) fn is_ignorable(&self) -> bool {
+        self.ignorable
     }
 
     /// The event at its place: `now_ms` is its time unless one was given.
     ///
     /// # Errors
-    /// `INVALID_ARGUMENT` where the envelope would break `format.md` 3.1 or 3.4, such as sources that are not earlier.
+    /// `EVENT_REFUSED` with `SOURCES_INVALID` where the sources are no list of distinct earlier events; `INVALID_ARGUMENT` where the
+    /// envelope would break `format.md` 3.1; `LIMIT_EXCEEDED`.
     pub fn build(&self, seq: u64, now_ms: i64) -> Result<Event> {
+        Event::from_canonical_row(self.row_text(seq, now_ms)?)
+    }
+
+    /// As [`build`](Self::build), judged in the same pass.
+    pub(crate) fn build_judged(&self, seq: u64, now_ms: i64) -> Result<(Event, RowVerdict)> {
+        let text = self.row_text(seq, now_ms)?;
+        check_length(&text)?;
+        let (parsed, verdict) = verdict::parse(&text, &text, json::DEPTH_MAX_DEFAULT);
+        match parsed {
+            Ok(envelope) => {
+                let span = Span::new(0, text.len());
+                Ok((Event::new(Arc::new(text), span, envelope), verdict))
+            }
+            Err(bad) => Err(invalid(bad.fault.to_string())),
+        }
+    }
+
+    fn row_text(&self, seq: u64, now_ms: i64) -> Result<String> {
         let mut text = String::with_capacity(self.kind.len() + self.data.len() + 96);
         text.push_str("{\"type\":");
         json::print_string(&mut text, &self.kind);
@@ -198,9 +250,16 @@ impl EventDraft {
         let _ = write!(text, ",\"seq\":{seq},\"time\":{time},\"data\":");
         text.push_str(&self.data);
         // The order of `format.md` 3.2.
-        if let Some(seqs) = &self.source_event_seqs {
-            text.push_str(",\"sourceEventSeqs\":");
-            text.push_str(&source_ranges::encode(seqs));
+        match &self.source_event_seqs {
+            Some(Sources::Seqs(seqs)) => {
+                check_sources(seqs, seq)?;
+                text.push_str(",\"sourceEventSeqs\":");
+                text.push_str(&source_ranges::encode(seqs));
+            }
+            Some(Sources::Malformed(fault)) => {
+                return Err(sources_invalid(format!("`sourceEventSeqs` is malformed: {fault}")));
+            }
+            None => {}
         }
         if let Some(op) = &self.surface_op {
             text.push_str(",\"surfaceOp\":");
@@ -210,8 +269,35 @@ impl EventDraft {
             text.push_str(",\"ignorable\":true");
         }
         text.push('}');
-        Event::from_canonical_row(text)
+        Ok(text)
     }
+}
+
+fn sources_invalid(message: String) -> Error {
+    Error::new(Code::EventRefused, message).with_rule("SOURCES_INVALID")
+}
+
+/// Distinct and earlier (`session.md` 8.2, step 5). That there is at least one is judged with the rest of the row.
+fn check_sources(seqs: &[u64], seq: u64) -> Result<()> {
+    if let Some(late) = seqs.iter().find(|&&source| source >= seq) {
+        return Err(sources_invalid(format!(
+            "`sourceEventSeqs` names {late}, which is not earlier than {seq}"
+        )));
+    }
+    let mut sorted = seqs.to_vec();
+    sorted.sort_unstable();
+    match sorted.windows(2).find(|pair| pair[0] == pair[1]) {
+        Some(pair) => Err(sources_invalid(format!("`sourceEventSeqs` names {} twice", pair[0]))),
+        None => Ok(()),
+    }
+}
+
+fn check_length(text: &str) -> Result<()> {
+    if text.len() as u64 > super::ROW_BYTES_MAX {
+        let error = Error::new(Code::LimitExceeded, "the row is longer than 2 GiB");
+        return Err(error.with_limit("row_bytes_max"));
+    }
+    Ok(())
 }
 
 impl Event {
@@ -246,11 +332,7 @@ impl Event {
 
     /// A row whose text is canonical already.
     pub(crate) fn from_canonical_row(text: String) -> Result<Event> {
-        if text.len() as u64 > super::ROW_BYTES_MAX {
-            return Err(
-                Error::new(Code::LimitExceeded, "the row is longer than 2 GiB").with_limit("row_bytes_max")
-            );
-        }
+        check_length(&text)?;
         match row::parse(&text, json::DEPTH_MAX_DEFAULT) {
             Ok(envelope) => {
                 let span = Span::new(0, text.len());

@@ -28,7 +28,7 @@ pub(crate) mod verdict;
 mod vocabulary;
 
 pub use build::EventDraft;
-pub use vocabulary::{KNOWN_TYPES, Vocabulary, is_known_type, is_plugin_record_type};
+pub use vocabulary::{IMAGE_OFFLOAD, KNOWN_TYPES, Vocabulary, is_known_type, is_plugin_record_type};
 
 use crate::json::Json;
 use source_ranges::SourceSeqs;
@@ -105,6 +105,52 @@ pub enum SurfaceOp {
     },
 }
 
+/// Text that is shared with the events around it, such as a message.
+///
+/// Cloning shares the buffer. Equality is that of the texts.
+#[derive(Clone)]
+pub struct SharedText {
+    buffer: Arc<String>,
+    span: Span,
+}
+
+impl SharedText {
+    /// The text.
+    #[must_use]
+    pub fn as_str(&self) -> &str {
+        self.span.of(&self.buffer)
+    }
+}
+
+impl From<String> for SharedText {
+    fn from(text: String) -> SharedText {
+        let span = Span::new(0, text.len());
+        SharedText { buffer: Arc::new(text), span }
+    }
+}
+
+impl std::ops::Deref for SharedText {
+    type Target = str;
+
+    fn deref(&self) -> &str {
+        self.as_str()
+    }
+}
+
+impl PartialEq for SharedText {
+    fn eq(&self, other: &SharedText) -> bool {
+        self.as_str() == other.as_str()
+    }
+}
+
+impl Eq for SharedText {}
+
+impl fmt::Debug for SharedText {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        fmt::Debug::fmt(self.as_str(), f)
+    }
+}
+
 /// One event: its row text, shared, and its envelope.
 ///
 /// Cloning shares the buffer. Equality is that of the row texts.
@@ -168,6 +214,17 @@ impl Event {
     /// The JSON value at a span of the buffer, which must lie in the event's own row.
     pub(crate) fn value_at(&self, span: Span) -> Json<'_> {
         Json::trusted(span.of(&self.buffer))
+    }
+
+    /// A value inside `data` as text of its own, sharing the event's buffer.
+    pub(crate) fn share(&self, part: Json<'_>) -> SharedText {
+        let start = (part.text().as_ptr() as usize).wrapping_sub(self.buffer.as_ptr() as usize);
+        let end = start.wrapping_add(part.text().len());
+        if start <= end && end <= self.buffer.len() {
+            return SharedText { buffer: Arc::clone(&self.buffer), span: Span::new(start, end) };
+        }
+        // No part of this event: not shared, but right all the same.
+        SharedText::from(part.text().to_owned())
     }
 
     /// The text of `surfaceOp` as stored; `None` where the row has none.

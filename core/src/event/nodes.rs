@@ -38,6 +38,16 @@ impl Nodes {
         self.first == NONE
     }
 
+    /// The seq that stands first.
+    pub(crate) fn first(&self) -> Option<u64> {
+        self.nodes.get(self.first).map(|node| node.seq)
+    }
+
+    /// All seqs, in order.
+    pub(crate) fn iter(&self) -> impl Iterator<Item = u64> + '_ {
+        self.seqs_from(self.first)
+    }
+
     /// Where an event stands; `None` for one that is not on the surface.
     pub(crate) fn find(&self, seq: u64) -> Option<NodeId> {
         let id = self.nodes.binary_search_by_key(&seq, |node| node.seq).ok()?;
@@ -48,12 +58,6 @@ impl Nodes {
     pub(crate) fn seqs_from(&self, start: NodeId) -> impl Iterator<Item = u64> + '_ {
         let node = |id: NodeId| self.nodes.get(id);
         std::iter::successors(node(start), move |at| node(at.next)).map(|node| node.seq)
-    }
-
-    /// All seqs, in order.
-    #[cfg(test)]
-    pub(crate) fn seqs(&self) -> Vec<u64> {
-        self.seqs_from(self.first).collect()
     }
 
     /// Whether every event from `start` to the one with seq `end` is among `sources`; `None` if `end` does not stand at or after

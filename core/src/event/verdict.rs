@@ -15,6 +15,9 @@ pub(crate) struct RowVerdict {
     pub(crate) breach: Option<Box<Breach>>,
     /// What binds it to other rows.
     pub(crate) links: Links,
+    /// Whether it is an `assistant/message` or `assistant/attempt` without a `stream` array. Readers of stored logs do not mind; an
+    /// append does.
+    pub(crate) lacks_stream: bool,
 }
 
 impl RowVerdict {
@@ -94,11 +97,14 @@ fn judge(
     } else {
         None
     };
+    let lacks_stream = payload.is_some_and(|payload| {
+        matches!(kind, RowKind::AssistantMessage | RowKind::AssistantAttempt) && !payload.has_stream
+    });
     let outcome = members.envelope();
     if outcome.is_ok() && breach.is_none() {
         breach = accepted;
     }
-    (outcome, RowVerdict { kind, breach: breach.map(Box::new), links })
+    (outcome, RowVerdict { kind, breach: breach.map(Box::new), links, lacks_stream })
 }
 
 /// The rules of a single row, with the vocabulary of the program that reads it.

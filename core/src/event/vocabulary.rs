@@ -1,6 +1,6 @@
 //! The event types of format 4 (`format.md` appendix A) and the grammar of plugin records (`format.md` 3.5).
 
-use std::collections::BTreeSet;
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 /// Every event type this build knows, in byte order.
@@ -81,6 +81,9 @@ pub fn is_known_type(kind: &str) -> bool {
     KNOWN_TYPES.binary_search(&kind).is_ok()
 }
 
+/// The first-party type whose events change the content of earlier messages (`session.md` 9).
+pub const IMAGE_OFFLOAD: &str = "image/offload";
+
 /// The event types that a program can read: [`KNOWN_TYPES`] and those that it registers (`events.md` 3).
 ///
 /// ```
@@ -91,20 +94,38 @@ pub fn is_known_type(kind: &str) -> bool {
 /// ```
 #[derive(Clone, Debug, Default)]
 pub struct Vocabulary {
-    registered: Option<Arc<BTreeSet<String>>>,
+    /// Registered types, and whether each changes messages.
+    registered: Option<Arc<BTreeMap<String, bool>>>,
 }
 
 impl Vocabulary {
     /// The known types and these.
     #[must_use]
     pub fn with_types(types: impl IntoIterator<Item = impl Into<String>>) -> Vocabulary {
-        Vocabulary { registered: Some(Arc::new(types.into_iter().map(Into::into).collect())) }
+        Vocabulary {
+            registered: Some(Arc::new(types.into_iter().map(|kind| (kind.into(), false)).collect())),
+        }
+    }
+
+    /// One more type. A `changes_messages` type needs a message projection wherever an event of it is accepted (`session.md` 9).
+    #[must_use]
+    pub fn and_type(mut self, kind: impl Into<String>, changes_messages: bool) -> Vocabulary {
+        Arc::make_mut(self.registered.get_or_insert_default()).insert(kind.into(), changes_messages);
+        self
     }
 
     /// Whether the type is known or registered.
     #[must_use]
     pub fn is_known(&self, kind: &str) -> bool {
-        is_known_type(kind) || self.registered.as_ref().is_some_and(|registered| registered.contains(kind))
+        is_known_type(kind)
+            || self.registered.as_ref().is_some_and(|registered| registered.contains_key(kind))
+    }
+
+    /// Whether events of the type change the content of earlier messages: `image/offload`, and types registered as such.
+    #[must_use]
+    pub fn changes_messages(&self, kind: &str) -> bool {
+        let registered = || self.registered.as_ref().and_then(|registered| registered.get(kind).copied());
+        kind == IMAGE_OFFLOAD || registered().unwrap_or(false)
     }
 }
 

@@ -18,6 +18,8 @@ pub(crate) struct Payload<'a> {
     pub(crate) header_seq: Option<Json<'a>>,
     pub(crate) reason: Option<Json<'a>>,
     pub(crate) header: Header<'a>,
+    /// Whether `stream` is an array.
+    pub(crate) has_stream: bool,
     pub(crate) stream_fault: Option<StreamFault>,
     /// The messages of an inbox splice or a title request.
     pub(crate) slots: Slots,
@@ -120,6 +122,7 @@ impl<'a> Payload<'a> {
             (R::RequestHeader, "header") => self.header = Header::read(cursor)?,
             (R::RequestHeader, "reason") => self.reason = Some(cursor.value()?),
             (R::AssistantMessage | R::AssistantAttempt, "stream") => {
+                self.has_stream = cursor.kind() == Kind::Array;
                 self.stream_fault = read_stream(cursor)?;
             }
             (R::ToolResult, "error") => self.error = Some(ErrorNote::read(cursor)?),

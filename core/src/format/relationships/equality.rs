@@ -53,7 +53,7 @@ pub(super) fn is_deeply_equal(a: Json<'_>, b: Json<'_>) -> bool {
 }
 
 /// Whether two values that may be absent are equal.
-pub(super) fn is_equal(a: Option<Json<'_>>, b: Option<Json<'_>>) -> bool {
+pub(crate) fn is_equal(a: Option<Json<'_>>, b: Option<Json<'_>>) -> bool {
     match (a, b) {
         (Some(a), Some(b)) => is_deeply_equal(a, b),
         (None, None) => true,

@@ -34,6 +34,7 @@ use crate::event::breach::{Breach, Stage};
 use crate::event::facts::{Links, RowKind};
 use crate::event::verdict::{RowVerdict, judge_single};
 use crate::event::{Event, Vocabulary};
+pub(crate) use equality::is_equal;
 use state::{Change, State, SurfaceChange, Undo};
 use std::borrow::Cow;
 use std::sync::Arc;

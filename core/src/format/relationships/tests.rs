@@ -573,7 +573,7 @@ proptest! {
                     seq += 1;
                 }
             }
-            prop_assert_eq!(checker.state.surface.seqs(), slow.nodes.clone());
+            prop_assert_eq!(checker.state.surface.iter().collect::<Vec<_>>(), slow.nodes.clone());
             prop_assert_eq!(checker.state.now.head, slow.head);
         }
     }
