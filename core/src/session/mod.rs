@@ -2,6 +2,8 @@
 //!
 //! | File | Holds |
 //! | --- | --- |
+//! | `closers` | the events that end what a log's last turn left open |
 //! | `nodes` | which events stand on the surface, in order, and how a change of it is taken back |
 
+pub mod closers;
 pub(crate) mod nodes;
