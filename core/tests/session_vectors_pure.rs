@@ -3,8 +3,11 @@
 use dsh_session_core::event::Vocabulary;
 use dsh_session_core::format::relationships::LogChecker;
 use dsh_session_core::session::closers::{Cause, INTERRUPTED_NOT_STARTED_TEXT, TailScan, closers};
+use dsh_session_core::session::folds::{self, Folds};
 use dsh_session_core::{Access, CancelToken, Code, Event, SessionHeader, SessionLog, Store};
+use proptest::prelude::*;
 use serde_json::{Value, json};
+use std::collections::{BTreeSet, HashMap};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -261,4 +264,210 @@ fn closers_beyond_the_last_seq_are_refused() {
     assert_eq!(scan.closers(Cause::Interrupted, last - 1, 1).unwrap().len(), 2);
     let error = scan.closers(Cause::Interrupted, last, 1).unwrap_err();
     assert_eq!(error.code(), Code::InvalidArgument, "{error}");
+}
+
+/// The fold as JSON text, `null` for none.
+fn fold(name: &str, events: &[Event]) -> String {
+    let text = match name {
+        "requestHeader" => folds::request_header(events),
+        "requestContext" => folds::request_context(events),
+        "toolHistory" => Some(folds::tool_history(events).to_json()),
+        "title" => folds::title(events).map(|title| title.to_json()),
+        _ => panic!("{name}"),
+    };
+    text.unwrap_or_else(|| "null".to_owned())
+}
+
+#[test]
+fn folds_are_those_of_the_vectors() {
+    for case in vectors("session-folds.json") {
+        let folded = fold(case["fold"].as_str().unwrap(), &events(&case["events"]));
+        assert_eq!(folded, case["expect"].to_string(), "{}", case["id"]);
+    }
+}
+
+fn header(seq: u64, tools: &str, rest: &str) -> Event {
+    let header = format!(r#"{{"config":{{"provider":"p","model":"m"}},"tools":[{tools}]}}"#);
+    let data = format!(r#"{{"header":{header},"reason":"change"{rest}}}"#);
+    let row = format!(r#"{{"type":"request/header","seq":{seq},"time":1,"data":{data}}}"#);
+    Event::from_stored_row(row).unwrap()
+}
+
+fn developer(seq: u64, blocks: &str, rest: &str) -> Event {
+    let message = format!(
+        r#""message":{{"id":"d{seq}","role":"developer","content":[{blocks}],"source":{{"kind":"x"}}}}{rest}"#
+    );
+    in_step("developer/message", seq, &message)
+}
+
+#[test]
+fn a_tool_is_the_same_however_its_schema_is_written_but_not_in_another_order_of_keys() {
+    let first = r#"{"name":"a","description":"A","parameters":{"maximum":10}}"#;
+    let same = r#"{"name":"\u0061","description":"A","parameters":{"maximum":1e1}}"#;
+    let reordered = r#"{"name":"a","parameters":{"maximum":10},"description":"A"}"#;
+    let removal = r#"{"type":"tool-removal","toolName":"a"}"#;
+    let addition = r#"{"type":"tool-addition","toolName":"a"}"#;
+    let ids = |log: &[Event]| {
+        let history = folds::tool_history(log);
+        let ids: Vec<_> = history.updates().map(|it| it.message_id().text().to_owned()).collect();
+        (history.tools().len(), ids)
+    };
+    let mut log = vec![header(0, first, ""), header(1, "", ""), developer(2, removal, "")];
+    assert_eq!(ids(&log), (1, vec![r#""d2""#.to_owned()]));
+    log.push(header(3, same, ""));
+    assert_eq!(ids(&log), (1, vec![]), "not explained yet: the active tools alone");
+    log.push(developer(4, addition, r#","headerSeq":3"#));
+    assert_eq!(ids(&log), (1, vec![r#""d2""#.to_owned(), r#""d4""#.to_owned()]));
+    let history = folds::tool_history(&log);
+    let last = history.updates().last().unwrap();
+    assert_eq!((last.additions()[0].name(), last.additions()[0].json().text()), ("a".into(), same));
+    log.push(header(5, reordered, ""));
+    assert_eq!(ids(&log), (1, vec![]), "a new definition starts anew");
+    assert_eq!(folds::tool_history(&log).tools()[0].json().text(), reordered);
+}
+
+#[test]
+fn an_addition_finds_its_tool_in_any_of_many_headers_that_say_the_same() {
+    let tool = r#"{"name":"a","description":"A","parameters":{}}"#;
+    let mut folds = Folds::default();
+    (0..1000).for_each(|seq| folds.see(&header(seq, tool, "")));
+    // An addition finds its tool in any of them.
+    folds.see(&developer(1000, r#"{"type":"tool-addition","toolName":"a"}"#, r#","headerSeq":500"#));
+    let history = folds.tool_history();
+    let expected =
+        format!(r#"{{"tools":[{tool}],"updates":[{{"messageId":"d1000","additions":[{tool}]}}]}}"#);
+    assert_eq!(history.to_json(), expected);
+}
+
+#[test]
+fn a_title_that_names_the_fields_of_the_fold_itself_does_not_win_over_them() {
+    let row = r#"{"type":"session/title","seq":3,"time":7,"data":{"eventSeq":"x","title":"T","\ud800":1}}"#;
+    let title = folds::title([&Event::from_stored_row(row).unwrap()]).unwrap();
+    assert_eq!((title.text(), title.event_seq(), title.updated_at()), ("T".into(), 3, 7));
+    assert_eq!(title.to_json(), r#"{"eventSeq":3,"title":"T","\ud800":1,"updatedAt":7}"#);
+}
+
+#[test]
+fn folds_of_odd_events_are_empty_and_not_a_failure() {
+    for data in ["5", "[]", "{}", r#"{"header":5,"message":{"content":7}}"#, r#"{"header":{"tools":[1,{}]}}"#]
+    {
+        let mut folds = Folds::default();
+        for kind in ["request/header", "developer/message", "request/context", "session/title"] {
+            folds.see(
+                &Event::from_row(format!(r#"{{"type":"{kind}","seq":0,"time":1,"data":{data}}}"#)).unwrap(),
+            );
+        }
+        assert_eq!(folds.request_context().unwrap().text(), data);
+        assert_eq!(folds.title().unwrap().text(), "");
+        for text in [folds.tool_history().to_json(), folds.title().unwrap().to_json()] {
+            assert!(serde_json::from_str::<Value>(&text).is_ok(), "{text}");
+        }
+    }
+}
+
+/// The folds as the rule says them, event by event, over parsed values.
+fn slow_tool_history(events: &[Event]) -> Value {
+    let data = |event: &Event| serde_json::from_str::<Value>(event.data().text()).unwrap();
+    let tools_of = |event: &Event| data(event)["header"]["tools"].as_array().cloned().unwrap_or_default();
+    let (mut declared, mut available) = (HashMap::new(), BTreeSet::new());
+    let (mut active, mut history) = (Vec::new(), json!({"tools": [], "updates": []}));
+    let mut has_baseline = false;
+    for event in events {
+        let data = data(event);
+        if event.kind() == "request/header" {
+            let tools = tools_of(event);
+            let names = || tools.iter().map(|tool| tool["name"].to_string());
+            let redefined = tools.iter().any(|tool| {
+                declared
+                    .get(&tool["name"].to_string())
+                    .is_some_and(|known: &String| *known != tool.to_string())
+            });
+            if !has_baseline || data["reason"] == "series" || data["startsSeries"] == true || redefined {
+                has_baseline = true;
+                declared = names().zip(tools.iter().map(Value::to_string)).collect();
+                available = names().collect();
+                history = json!({"tools": tools, "updates": []});
+            }
+            active = tools;
+        }
+        if event.kind() != "developer/message" {
+            continue;
+        }
+        let mut additions = Vec::new();
+        for block in data["message"]["content"].as_array().unwrap() {
+            let name = block["toolName"].to_string();
+            if block["type"] == "tool-removal" {
+                available.remove(&name);
+            } else if block["type"] == "tool-addition" {
+                let header = events.iter().find(|it| json!(it.seq()) == data["headerSeq"]).unwrap();
+                let tool =
+                    tools_of(header).into_iter().find(|tool| tool["name"].to_string() == name).unwrap();
+                declared.insert(name.clone(), tool.to_string());
+                available.insert(name);
+                additions.push(tool);
+            }
+        }
+        let update = json!({"messageId": data["message"]["id"], "additions": additions});
+        history["updates"].as_array_mut().unwrap().push(update);
+    }
+    let is_explained = active.len() == available.len()
+        && active.iter().all(|tool| available.contains(&tool["name"].to_string()));
+    if is_explained { history } else { json!({"tools": active, "updates": []}) }
+}
+
+/// A log of headers with some of four tools, each in one of two definitions, and of developer messages that add and remove.
+fn tool_log() -> impl Strategy<Value = Vec<Event>> {
+    let step = (any::<bool>(), 0_u8..16, 0_u8..4, any::<prop::sample::Index>(), 0_u8..8);
+    prop::collection::vec(step, 1..24).prop_map(|steps| {
+        let mut log: Vec<Event> = Vec::new();
+        let mut headers: Vec<(u64, Vec<char>)> = Vec::new();
+        for (is_header, shown, redefined, choice, extra) in steps {
+            let seq = log.len() as u64;
+            if is_header || headers.is_empty() {
+                let names: Vec<char> = "abcd"
+                    .chars()
+                    .enumerate()
+                    .filter(|(bit, _)| shown & (1 << bit) != 0)
+                    .map(|(_, name)| name)
+                    .collect();
+                let tool = |name: &char| {
+                    let text = if *name == 'a' && redefined == 0 { "other" } else { "usual" };
+                    format!(r#"{{"name":"{name}","description":"{text}","parameters":{{}}}}"#)
+                };
+                let tools = names.iter().map(tool).collect::<Vec<_>>().join(",");
+                let series = if extra == 0 { r#","startsSeries":true"# } else { "" };
+                log.push(header(seq, &tools, series));
+                headers.push((seq, names));
+                continue;
+            }
+            let (header_seq, names) = &headers[choice.index(headers.len())];
+            let mut blocks: Vec<String> = "abcd"
+                .chars()
+                .enumerate()
+                .filter(|(bit, _)| shown & (1 << bit) != 0)
+                .map(|(_, name)| name)
+                .map(|name| {
+                    let kind =
+                        if names.contains(&name) && extra > 1 { "tool-addition" } else { "tool-removal" };
+                    format!(r#"{{"type":"{kind}","toolName":"{name}"}}"#)
+                })
+                .collect();
+            blocks.reverse();
+            log.push(developer(seq, &blocks.join(","), &format!(r#","headerSeq":{header_seq}"#)));
+        }
+        log
+    })
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::with_cases(512) })]
+
+    #[test]
+    fn the_tool_history_is_that_of_the_rule_applied_to_values(log in tool_log()) {
+        let mut folds = Folds::default();
+        for (index, event) in log.iter().enumerate() {
+            folds.see(event);
+            prop_assert_eq!(folds.tool_history().to_json(), slow_tool_history(&log[..=index]).to_string());
+        }
+    }
 }

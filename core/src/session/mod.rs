@@ -3,7 +3,9 @@
 //! | File | Holds |
 //! | --- | --- |
 //! | `closers` | the events that end what a log's last turn left open |
+//! | `folds` | request header, request context, tool history, title |
 //! | `nodes` | which events stand on the surface, in order, and how a change of it is taken back |
 
 pub mod closers;
+pub mod folds;
 pub(crate) mod nodes;
