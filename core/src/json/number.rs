@@ -5,6 +5,11 @@ use super::SAFE_INTEGER_MAX;
 /// How many plain digits always are a safe integer, and its shortest form.
 pub(super) const DIGITS_KEPT_MAX: usize = 15;
 
+/// Whether a valid number text is plain digits, few enough that they are a safe integer in its shortest form.
+pub(super) fn is_plain(text: &str) -> bool {
+    text.len() <= DIGITS_KEPT_MAX && text.bytes().all(|byte| byte.is_ascii_digit())
+}
+
 /// The double a valid number text stands for, correctly rounded; infinite beyond the range.
 pub(super) fn double(text: &str) -> Option<f64> {
     // Every JSON number is a Rust float literal; the reverse does not hold (`inf`), but the text is checked.

@@ -5,6 +5,8 @@
 
 use std::borrow::Cow;
 
+use super::DEPTH_MAX_DEFAULT;
+use super::admit::admit;
 use super::error::JsonError;
 use super::number;
 use super::scan;
@@ -97,6 +99,25 @@ impl<'a> Json<'a> {
     #[must_use]
     pub fn has_unpaired_surrogate(&self) -> bool {
         self.string_inside().is_some_and(has_unpaired_surrogate)
+    }
+
+    /// The text as it would be printed (`format.md` 3.6): two values have one such text exactly if they are equal with their keys in
+    /// the same order. A value that printing would change the meaning of (`-0`, `1e400`, which a stored log may hold) stays as it is written.
+    #[must_use]
+    pub fn printed(&self) -> Cow<'a, str> {
+        let is_plain = match self.kind() {
+            Kind::String => !self.text.contains('\\'),
+            Kind::Number => number::is_plain(self.text),
+            Kind::Bool | Kind::Null => true,
+            Kind::Array | Kind::Object => false,
+        };
+        if is_plain {
+            return Cow::Borrowed(self.text);
+        }
+        match admit(self.text.as_bytes(), DEPTH_MAX_DEFAULT) {
+            Ok(printed) if printed != self.text => Cow::Owned(printed),
+            _ => Cow::Borrowed(self.text),
+        }
     }
 
     /// What stands between the quotes of a string.
