@@ -161,7 +161,7 @@ fn main() {
         {
             let folder = tempfile::tempdir().expect("there is a folder for temporary files");
             let limits = ReadLimits { threads: 1, ..ReadLimits::default() };
-            let settings = FileSettings { encoding: Some(encoding), limits };
+            let settings = FileSettings { encoding: Some(encoding), limits, ..FileSettings::default() };
             let persistence =
                 FilePersistence::with_storage(folder.path(), Arc::new(OsStorage::new()), settings)
                     .expect("the folder is there");

@@ -3,16 +3,17 @@
 
 mod durability;
 
+use dsh_session_core::event::Vocabulary;
 use dsh_session_core::persistence::files::{FilePersistence, FileSettings};
 use dsh_session_core::persistence::memory::MemoryPersistence;
-use dsh_session_core::persistence::{EventState, FormatStatus, Removal};
+use dsh_session_core::persistence::{EventState, FormatStatus, Removal, Resumed};
 use dsh_session_core::storage::simulation::MemoryStorage;
 use dsh_session_core::storage::{OsStorage, Storage};
 use dsh_session_core::{
-    Access, CancelToken, Code, Encoding, Event, EventRange, ListMode, SessionHeader, SessionLog,
-    SessionPersistence,
+    Access, CancelToken, Code, Encoding, Error, Event, EventRange, ListMode, Result, SessionHeader,
+    SessionLog, SessionPersistence,
 };
-use durability::{end_seed, event, events, go_on, header, note, read_all, read_log, refusal};
+use durability::{end_seed, event, events, go_on, header, note, note_of_length, read_all, read_log, refusal};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Barrier};
 
@@ -215,6 +216,190 @@ fn of_concurrent_write_opens_exactly_one_wins() {
             assert!(lost.into_iter().all(|one| refusal(one) == Code::SessionAlreadyOwned));
         }
     });
+}
+
+/// Opens a session for writing and gives the events that came with it.
+fn resume(backend: &Backend, id: &str) -> Result<(Resumed, Vec<Event>)> {
+    let mut given = Vec::new();
+    let resumed = backend.resume(id, &go_on(), &mut |event| {
+        given.push(event);
+        Ok(())
+    })?;
+    Ok((resumed, given))
+}
+
+#[test]
+fn resuming_gives_the_events_of_a_read_and_a_checker_that_goes_on_from_them() {
+    on_every_backend(|backend| {
+        // The second turn stays open.
+        let all = stored(backend, "s", 6);
+        let (Resumed { log, mut checker, .. }, given) = resume(backend, "s").unwrap();
+        assert_eq!(given, all);
+        assert_eq!((log.access(), log.event_count(&go_on()).unwrap()), (Access::Write, 6));
+        assert_eq!(refusal(backend.open("s", Access::Write, &go_on())), Code::SessionAlreadyOwned);
+        let second_start = r#"{"type":"turn/start","seq":6,"time":1,"data":{"turn":3}}"#;
+        assert_eq!(checker.check(&Event::from_row(second_start).unwrap()).unwrap_err().rule(), "A14");
+        let rest = events(6..12, 1);
+        for event in &rest {
+            checker.check(event).unwrap();
+        }
+        log.append(&rest, &go_on()).unwrap();
+        drop(log);
+        assert_eq!(resume(backend, "s").unwrap().1, events(0..12, 1));
+    });
+}
+
+#[test]
+fn resuming_a_fork_knows_what_it_inherited() {
+    on_every_backend(|backend| {
+        let seeded = SessionHeader { is_seeded: true, ..header("s") };
+        let log = backend.create(&seeded, Some(2), &go_on()).unwrap();
+        let catalog = |seq: u64| {
+            let data = r#"{"version":1,"childId":"c","childCreatedAt":1,"mode":"one-shot"}"#;
+            Event::from_row(format!(r#"{{"type":"subagent/catalog","seq":{seq},"time":1,"data":{data}}}"#))
+                .unwrap()
+        };
+        // Twice the same child is a breach, but not among inherited events.
+        let all = [catalog(0), catalog(1), end_seed(2), catalog(3)];
+        log.append(&all, &go_on()).unwrap();
+        log.close().unwrap();
+        let (Resumed { log, mut checker, .. }, given) = resume(backend, "s").unwrap();
+        assert_eq!((&given[..], log.inherited_event_count(&go_on()).unwrap()), (&all[..], 2));
+        assert_eq!(checker.check(&catalog(4)).unwrap_err().rule(), "A13");
+        checker.finish().unwrap();
+    });
+}
+
+#[test]
+fn resuming_gives_the_events_recovered_from_a_torn_tail() {
+    let storage = simulated();
+    let settings = FileSettings { encoding: Some(Encoding::Zstd), ..FileSettings::default() };
+    let backend = FilePersistence::with_storage("/data/sessions", storage.clone(), settings).unwrap();
+    let log = create(&backend, "s");
+    log.append(&events(0..4, 1), &go_on()).unwrap();
+    let batch: Vec<_> = (4..64).map(|seq| note_of_length(seq, 1, 5_000)).collect();
+    log.append(&batch, &go_on()).unwrap();
+    log.close().unwrap();
+    let path = backend.stat("s", &go_on()).unwrap().unwrap().path.unwrap();
+    let bytes = storage.read_file(&path).unwrap();
+    storage.write_file(&path, &bytes[..bytes.len() - 10]).unwrap();
+    let read = read_all(&backend, "s").unwrap();
+    assert!((5..64).contains(&read.len()), "{} events", read.len());
+    let (resumed, given) = resume(&backend, "s").unwrap();
+    assert_eq!(given, read);
+    assert_eq!(resumed.log.notices()[0].kind(), "torn-tail");
+    assert_eq!(resumed.log.event_count(&go_on()).unwrap(), read.len() as u64);
+}
+
+#[test]
+fn resuming_reads_the_bytes_of_a_log_once() {
+    for encoding in [Encoding::None, Encoding::Zstd] {
+        let storage = simulated();
+        let settings = FileSettings { encoding: Some(encoding), ..FileSettings::default() };
+        let backend = FilePersistence::with_storage("/data/sessions", storage.clone(), settings).unwrap();
+        let log = create(&backend, "s");
+        for batch in 0..60 {
+            let batch: Vec<_> =
+                (batch * 10..batch * 10 + 10).map(|seq| note_of_length(seq, 1, 5_000)).collect();
+            log.append(&batch, &go_on()).unwrap();
+        }
+        log.close().unwrap();
+        let size = backend.stat("s", &go_on()).unwrap().unwrap().size_bytes.unwrap();
+        // Whether the log was read before changes nothing.
+        for _ in 0..2 {
+            let before = storage.bytes_read();
+            let (resumed, given) = resume(&backend, "s").unwrap();
+            let read = storage.bytes_read() - before;
+            assert_eq!(given.len(), 600);
+            // Besides the rows: the header, and the frame or row over which two pieces meet.
+            assert!((size..size + size / 8).contains(&read), "{encoding:?}: {read} bytes read of {size}");
+            resumed.log.close().unwrap();
+        }
+    }
+}
+
+#[test]
+fn a_sink_that_refuses_ends_the_resume_with_its_own_error_and_nobody_owns_the_session() {
+    on_every_backend(|backend| {
+        stored(backend, "s", 8);
+        let mut given = 0;
+        let resumed = backend.resume("s", &go_on(), &mut |event| {
+            given += 1;
+            if event.seq() == 5 { Err(Error::new(Code::OutOfMemory, "enough")) } else { Ok(()) }
+        });
+        assert_eq!((refusal(resumed), given), (Code::OutOfMemory, 6));
+        assert_eq!(resume(backend, "s").unwrap().1.len(), 8);
+    });
+}
+
+#[test]
+fn a_resume_that_is_refused_gives_nothing() {
+    on_every_backend(|backend| {
+        let refused = |id: &str, cancel: &CancelToken| {
+            refusal(backend.resume(id, cancel, &mut |event| panic!("{} was given", event.seq())))
+        };
+        assert_eq!(refused("nobody", &go_on()), Code::SessionNotFound);
+        stored(backend, "s", 4);
+        let owner = open(backend, "s", Access::Write);
+        assert_eq!(refused("s", &go_on()), Code::SessionAlreadyOwned);
+        drop(owner);
+        let cancelled = CancelToken::new();
+        cancelled.cancel();
+        assert_eq!(refused("s", &cancelled), Code::Cancelled);
+        resume(backend, "s").unwrap();
+    });
+}
+
+#[test]
+fn a_log_that_breaks_a_rule_is_not_resumed() {
+    on_every_backend(|backend| {
+        let log = create(backend, "s");
+        let end = r#"{"type":"turn/end","seq":4,"time":1,"data":{"turn":9}}"#;
+        log.append(&events(0..4, 1), &go_on()).unwrap();
+        log.append(&[Event::from_row(end).unwrap()], &go_on()).unwrap();
+        log.close().unwrap();
+        for _ in 0..2 {
+            let error = resume(backend, "s").unwrap_err();
+            assert_eq!((error.code(), error.rule()), (Code::SessionCorrupt, Some("A14")));
+            assert_eq!((error.seq(), error.session_id()), (Some(4), Some("s")));
+        }
+    });
+}
+
+#[test]
+fn types_that_the_host_registered_are_appended_and_read_and_no_others() {
+    let vocabulary = Vocabulary::with_types(["acme/state"]);
+    let storage = simulated();
+    let files = |vocabulary: Vocabulary| {
+        let settings = FileSettings { vocabulary, ..FileSettings::default() };
+        FilePersistence::with_storage("/data/sessions", storage.clone(), settings).unwrap()
+    };
+    let row = |kind: &str, seq: u64| {
+        Event::from_row(format!(r#"{{"type":"{kind}","seq":{seq},"time":1,"data":{{}}}}"#)).unwrap()
+    };
+    let state = |seq: u64| row("acme/state", seq);
+    let memory = MemoryPersistence::with_vocabulary(vocabulary.clone());
+    let backends: [&Backend; 2] = [&memory, &files(vocabulary)];
+    for backend in backends {
+        let log = create(backend, "s");
+        log.append(&[state(0), state(1)], &go_on()).unwrap();
+        let error = log.append(&[row("acme/other", 2)], &go_on()).unwrap_err();
+        assert_eq!((error.code(), error.rule()), (Code::EventRefused, Some("UNKNOWN_EVENT_TYPE")));
+        log.close().unwrap();
+        let reader = open(backend, "s", Access::Read);
+        assert_eq!(reader.check(&go_on()).unwrap().event_count, 2);
+        for range in [EventRange::ALL, EventRange::newest(1), EventRange::window(1, 1)] {
+            let last = reader.events(range, &go_on()).unwrap().last().unwrap();
+            assert_eq!(last.unwrap(), state(1));
+        }
+        let (mut resumed, given) = resume(backend, "s").unwrap();
+        assert_eq!(given, [state(0), state(1)]);
+        resumed.checker.check(&state(2)).unwrap();
+    }
+    let stranger = files(Vocabulary::default());
+    assert_eq!(refusal(read_all(&stranger, "s")), Code::FormatUnsupported);
+    assert_eq!(refusal(resume(&stranger, "s")), Code::FormatUnsupported);
+    assert_eq!(refusal(open(&stranger, "s", Access::Read).check(&go_on())), Code::FormatUnsupported);
 }
 
 #[test]

@@ -6,6 +6,7 @@ use super::names::Encoding;
 use super::reader::{LogSource, ReadLimits, Trust};
 use super::window::FileWindow;
 use crate::error::{At, Code, Error, Result};
+use crate::event::Vocabulary;
 use crate::storage::{FileMetadata, StorageFile};
 use std::cell::RefCell;
 use std::io;
@@ -30,7 +31,7 @@ pub(crate) struct OpenedLog {
     pub(crate) metadata: FileMetadata,
 }
 
-/// Reads the header of a generation. `version` is that of the file's name.
+/// Reads the header of a generation. `version` is that of the file's name; rows will be judged by `vocabulary`.
 ///
 /// # Errors
 /// `SESSION_CORRUPT` or `FORMAT_UNSUPPORTED` by `format.md` 2.4, `LIMIT_EXCEEDED`, `IO`; without path and session.
@@ -39,6 +40,7 @@ pub(crate) fn open_log(
     version: u64,
     encoding: Encoding,
     limits: ReadLimits,
+    vocabulary: &Vocabulary,
 ) -> Result<OpenedLog> {
     let metadata = file.metadata().map_err(|error| Error::io("look at the log", &error))?;
     let end = metadata.size;
@@ -47,7 +49,7 @@ pub(crate) fn open_log(
         Encoding::Zstd => framed_header_line(&file, end, &limits)?,
     };
     let header = header::decode_line(&line, version).map_err(header_error)?;
-    let trust = Trust::Unjudged(Arc::new(header.header.clone()));
+    let trust = Trust::Unjudged { header: Arc::new(header.header.clone()), vocabulary: vocabulary.clone() };
     Ok(OpenedLog { source: LogSource { file, encoding, header_end, end, limits, trust }, header, metadata })
 }
 

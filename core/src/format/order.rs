@@ -103,6 +103,13 @@ impl RowOrder {
         self.inherited
     }
 
+    /// The checker after the last accepted row, where all rules were asked.
+    pub(crate) fn into_checker(self) -> Option<LogChecker> {
+        let Checks::All(mut checker) = self.checks else { return None };
+        checker.settle_cut(self.inherited.unwrap_or(0));
+        Some(*checker)
+    }
+
     /// Judges the next row: an event, or nothing where the row is dropped.
     ///
     /// # Errors

@@ -71,7 +71,10 @@ pub(crate) struct LogSource {
 impl LogSource {
     /// How its rows are parsed.
     pub(crate) fn parsing(&self) -> RowParsing {
-        RowParsing { judges: matches!(self.trust, Trust::Unjudged(_)), ..RowParsing::unjudged(&self.limits) }
+        RowParsing {
+            judges: matches!(self.trust, Trust::Unjudged { .. }),
+            ..RowParsing::unjudged(&self.limits)
+        }
     }
 }
 
@@ -80,18 +83,18 @@ impl LogSource {
 pub(crate) enum Trust {
     /// They were, by this process, when it read or accepted them.
     Judged,
-    /// They were not; the header says what log they belong to.
-    Unjudged(Arc<SessionHeader>),
+    /// They were not; the header says what log they belong to, the vocabulary which types the host reads.
+    Unjudged { header: Arc<SessionHeader>, vocabulary: Vocabulary },
 }
 
 impl Trust {
     fn checks(&self, is_from_start: bool) -> Checks {
         match self {
             Trust::Judged => Checks::Passed,
-            Trust::Unjudged(header) if is_from_start => {
-                Checks::All(Box::new(LogChecker::new(header, Vocabulary::default())))
+            Trust::Unjudged { header, vocabulary } if is_from_start => {
+                Checks::All(Box::new(LogChecker::new(header, vocabulary.clone())))
             }
-            Trust::Unjudged(_) => Checks::Single(Vocabulary::default()),
+            Trust::Unjudged { vocabulary, .. } => Checks::Single(vocabulary.clone()),
         }
     }
 }
@@ -274,6 +277,11 @@ impl LogReader {
     /// What the end of the log looks like, once [`next_event`](Self::next_event) has given `None`.
     pub(crate) fn end(&self) -> Option<&LogEnd> {
         self.end.as_ref()
+    }
+
+    /// The rules as they stand after the last event given; `None` where rows were trusted or reading began in the middle.
+    pub(crate) fn into_checker(self) -> Option<LogChecker> {
+        self.order.into_checker()
     }
 
     /// Events accepted so far, counted from the start of the log; `None` in a middle before its first event.

@@ -11,14 +11,16 @@ pub use session::{Pending, Session, WAITING_BYTES_MAX, WRITE_BEHIND_BYTES};
 
 use crate::cancel::CancelToken;
 use crate::error::{Code, Error, Result};
+use crate::event::Vocabulary;
 use crate::format::EventRange;
 use crate::format::header::SessionHeader;
 use crate::format::names::Encoding;
 use crate::format::reader::ReadLimits;
+use crate::format::relationships::LogChecker;
 use crate::persistence::files::{FilePersistence, FileSettings};
 use crate::persistence::memory::MemoryPersistence;
 use crate::persistence::{
-    Access, Events, ListMode, Listing, Removal, SessionLog, SessionPersistence, Snapshot,
+    Access, Events, ListMode, Listing, Removal, Resumed, SessionLog, SessionPersistence, Snapshot,
 };
 use crate::query::{self, Rows, Salvage, Stats, Verifications};
 use crate::storage::{OsStorage, Storage};
@@ -227,7 +229,9 @@ impl Store {
             header.created_at = u64::try_from(self.shared.storage.now_unix_ms()).unwrap_or(0);
         }
         let log = self.shared.persistence.create(&header, inherited_event_count, &CancelToken::new())?;
-        self.session(log)
+        let inherited = inherited_event_count.unwrap_or(0);
+        let checker = LogChecker::with_inherited_count(&header, inherited, Vocabulary::default());
+        self.session(Resumed { log, checker })
     }
 
     /// `session-` and a random UUID (version 4).
@@ -260,12 +264,11 @@ impl Store {
     /// # Errors
     /// Those of [`SessionPersistence::open`] for writing.
     pub fn open_session_with(&self, id: &str, cancel: &CancelToken) -> Result<Session> {
-        let log = self.shared.persistence.open(id, Access::Write, cancel)?;
-        self.session(log)
+        self.session(self.shared.persistence.resume(id, cancel, &mut |_| Ok(()))?)
     }
 
-    fn session(&self, log: Arc<dyn SessionLog>) -> Result<Session> {
-        let session = Session::new(log, Arc::clone(&self.shared.storage))?;
+    fn session(&self, resumed: Resumed) -> Result<Session> {
+        let session = Session::new(resumed, Arc::clone(&self.shared.storage))?;
         let mut sessions = self.sessions();
         sessions.retain(|known| known.strong_count() > 0);
         sessions.push(Arc::downgrade(session.recording()));

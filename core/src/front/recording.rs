@@ -6,11 +6,11 @@
 use crate::cancel::CancelToken;
 use crate::error::{Code, Error, Result};
 use crate::event::breach::Breach;
-use crate::event::{Event, EventDraft, Vocabulary};
+use crate::event::{Event, EventDraft};
 use crate::format::EventRange;
 use crate::format::header::SessionHeader;
 use crate::format::relationships::LogChecker;
-use crate::persistence::{Events, Notice, SessionLog};
+use crate::persistence::{Events, Notice, Resumed, SessionLog};
 use crate::storage::Storage;
 use std::collections::VecDeque;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -69,27 +69,6 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// The rules of stored logs (`format.md` 5.5 to 5.7) as they stand after the events of `log`.
-fn rules_after(log: &dyn SessionLog) -> Result<LogChecker> {
-    let go_on = CancelToken::new();
-    let vocabulary = Vocabulary::default();
-    let mut rules = match log.header().is_seeded {
-        true => {
-            LogChecker::with_inherited_count(log.header(), log.inherited_event_count(&go_on)?, vocabulary)
-        }
-        false => LogChecker::new(log.header(), vocabulary),
-    };
-    for event in log.events(EventRange::ALL, &go_on)? {
-        let event = event?;
-        if let Err(breach) = rules.check(&event) {
-            // Opening has asked the same rules of the same rows.
-            let message = format!("a stored event was accepted and then refused: {}", breach.message());
-            return Err(Error::new(Code::Internal, message).with_session_id(log.id()).with_seq(event.seq()));
-        }
-    }
-    Ok(rules)
-}
-
 /// Accepts an event that keeps every rule; one that only a later event could make good is refused as well.
 fn judge(rules: &mut LogChecker, event: Event) -> Result<Event> {
     let effect = rules.judge(&event).map_err(|breach| broken(&breach, &event))?;
@@ -112,10 +91,10 @@ fn text_bytes(events: &[Event]) -> usize {
 }
 
 impl Session {
-    pub(super) fn new(log: Arc<dyn SessionLog>, storage: Arc<dyn Storage>) -> Result<Session> {
+    pub(super) fn new(resumed: Resumed, storage: Arc<dyn Storage>) -> Result<Session> {
+        let Resumed { log, checker } = resumed;
         let next_seq = log.event_count(&CancelToken::new())?;
-        let rules = rules_after(&*log)?;
-        let waiting = Waiting { next_seq, rules, batches: VecDeque::new(), bytes: 0, error: None };
+        let waiting = Waiting { next_seq, rules: checker, batches: VecDeque::new(), bytes: 0, error: None };
         let recording = Recording {
             log,
             process_id: storage.process_id(),

@@ -7,6 +7,7 @@ use crate::format::EventRange;
 use crate::format::header::SessionHeader;
 use crate::format::raw_rows::RawLog;
 use crate::format::reader::LogEnd;
+use crate::format::relationships::LogChecker;
 use crate::json::ObjectText;
 use std::fmt;
 use std::path::PathBuf;
@@ -338,6 +339,18 @@ pub trait SessionLog: Send + Sync + fmt::Debug {
     fn notices(&self) -> Vec<Notice>;
 }
 
+/// Takes the events of a log, in order. An error stops the read and is what its caller gets.
+pub type EventSink<'a> = dyn FnMut(Event) -> Result<()> + 'a;
+
+/// A session that was opened for writing, and the rules as its log left them ([`SessionPersistence::resume`]).
+#[derive(Debug)]
+pub struct Resumed {
+    /// The handle that owns the session.
+    pub log: Arc<dyn SessionLog>,
+    /// Every rule of stored logs, after the last event of the log: what it accepts can be read again.
+    pub checker: LogChecker,
+}
+
 /// A place where logs are kept.
 pub trait SessionPersistence: Send + Sync + fmt::Debug {
     /// A new session, owned by the returned handle. Nothing is written before its first append or flush; until then the session
@@ -360,6 +373,36 @@ pub trait SessionPersistence: Send + Sync + fmt::Debug {
     /// `SESSION_NOT_FOUND`, `SESSION_ALREADY_OWNED`, `SESSION_CORRUPT`, `FORMAT_UNSUPPORTED`, `SESSION_CONFLICT`, `LIMIT_EXCEEDED`,
     /// `CANCELLED`, `IO`.
     fn open(&self, id: &str, access: Access, cancel: &CancelToken) -> Result<Arc<dyn SessionLog>>;
+
+    /// An existing session, opened for writing by one read of its log: every event is given to `sink` as it is accepted, those
+    /// recovered from a torn tail included, and the checker that judged them is handed over for the events to come.
+    ///
+    /// Where this fails, ownership is given up again, and `sink` may have been given the events before the failure.
+    ///
+    /// ```
+    /// # use dsh_session_core::{CancelToken, Event, SessionHeader, SessionPersistence};
+    /// # use dsh_session_core::persistence::memory::MemoryPersistence;
+    /// # fn main() -> dsh_session_core::Result<()> {
+    /// # let (persistence, go_on) = (MemoryPersistence::new(), CancelToken::new());
+    /// # let log = persistence.create(&SessionHeader::new("s1", 1), None, &go_on)?;
+    /// # log.append(&[Event::from_row(r#"{"type":"turn/start","seq":0,"time":1,"data":{"turn":1}}"#)?], &go_on)?;
+    /// # log.close()?;
+    /// let mut events = Vec::new();
+    /// let mut resumed = persistence.resume("s1", &go_on, &mut |event| {
+    ///     events.push(event);
+    ///     Ok(())
+    /// })?;
+    /// assert_eq!(events.len(), 1);
+    /// let end = Event::from_row(r#"{"type":"turn/end","seq":1,"time":2,"data":{"turn":1}}"#)?;
+    /// resumed.checker.check(&end).unwrap(); // the turn that the log left open
+    /// resumed.log.append(&[end], &go_on)?;
+    /// # Ok(())
+    /// # }
+    /// ```
+    ///
+    /// # Errors
+    /// Those of [`open`](Self::open) for writing, and those of `sink`.
+    fn resume(&self, id: &str, cancel: &CancelToken, sink: &mut EventSink<'_>) -> Result<Resumed>;
 
     /// One session without its events; `None` if there is none.
     ///

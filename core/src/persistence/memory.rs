@@ -2,17 +2,19 @@
 //! suite tests the contract and not the file backend.
 
 use super::contract::{
-    Access, EventSlice, EventState, Events, FormatStatus, ListMode, Listing, Notice, Removal, Revision,
-    SessionLog, SessionPersistence, Snapshot,
+    Access, EventSink, EventSlice, EventState, Events, FormatStatus, ListMode, Listing, Notice, Removal,
+    Resumed, Revision, SessionLog, SessionPersistence, Snapshot,
 };
 use super::rules::{check_batch, check_new_header, check_seed};
 use crate::cancel::CancelToken;
 use crate::error::{Code, Error, Result};
-use crate::event::Event;
+use crate::event::breach::Breach;
 use crate::event::row::is_inherited_marker;
+use crate::event::{Event, Vocabulary};
 use crate::format::EventRange;
 use crate::format::header::SessionHeader;
 use crate::format::reader::LogEnd;
+use crate::format::relationships::LogChecker;
 use std::collections::HashMap;
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -22,6 +24,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 #[derive(Clone, Debug, Default)]
 pub struct MemoryPersistence {
     shared: Arc<Mutex<Shared>>,
+    vocabulary: Vocabulary,
 }
 
 #[derive(Debug, Default)]
@@ -36,6 +39,7 @@ struct Stored {
     header: SessionHeader,
     /// The length of the inherited prefix, as its creator gave it.
     cut: u64,
+    vocabulary: Vocabulary,
     events: Vec<Event>,
     is_materialized: bool,
     is_owned: bool,
@@ -60,6 +64,12 @@ impl MemoryPersistence {
     #[must_use]
     pub fn new() -> Self {
         MemoryPersistence::default()
+    }
+
+    /// An empty backend whose host appends and reads these event types.
+    #[must_use]
+    pub fn with_vocabulary(vocabulary: Vocabulary) -> Self {
+        MemoryPersistence { vocabulary, ..MemoryPersistence::default() }
     }
 
     fn log(&self, header: SessionHeader, access: Access) -> Arc<dyn SessionLog> {
@@ -103,7 +113,7 @@ impl Stored {
 
     fn append(&mut self, batch: &[Event], changes: &mut u64) -> Result<()> {
         if !batch.is_empty() {
-            check_batch(&self.header, self.cut, self.events.len() as u64, batch)?;
+            check_batch(&self.header, self.cut, self.events.len() as u64, batch, &self.vocabulary)?;
             self.is_materialized = true;
             self.events.extend_from_slice(batch);
             self.change(changes);
@@ -137,6 +147,7 @@ impl SessionPersistence for MemoryPersistence {
         let stored = Stored {
             header: header.clone(),
             cut: inherited_event_count.unwrap_or(0),
+            vocabulary: self.vocabulary.clone(),
             events: Vec::new(),
             is_materialized: false,
             is_owned: true,
@@ -161,6 +172,21 @@ impl SessionPersistence for MemoryPersistence {
         let header = stored.header.clone();
         drop(shared);
         Ok(self.log(header, access))
+    }
+
+    fn resume(&self, id: &str, cancel: &CancelToken, sink: &mut EventSink<'_>) -> Result<Resumed> {
+        let log = self.open(id, Access::Write, cancel)?;
+        let header = log.header();
+        let cut = log.inherited_event_count(cancel)?;
+        let mut checker = LogChecker::with_inherited_count(header, cut, self.vocabulary.clone());
+        let broken = |breach: &Breach, seq: u64| breach.error().with_session_id(id).with_seq(seq);
+        for event in log.events(EventRange::ALL, cancel)? {
+            let event = event?;
+            checker.check(&event).map_err(|breach| broken(&breach, event.seq()))?;
+            sink(event)?;
+        }
+        checker.finish().map_err(|breach| broken(&breach, breach.earlier_seq().unwrap_or(0)))?;
+        Ok(Resumed { log, checker })
     }
 
     fn stat(&self, id: &str, cancel: &CancelToken) -> Result<Option<Snapshot>> {

@@ -10,6 +10,6 @@ pub mod memory;
 mod rules;
 
 pub use contract::{
-    Access, EventSlice, EventState, Events, FormatStatus, ListMode, Listing, Notice, Problem, Removal,
-    Revision, SessionLog, SessionPersistence, Snapshot,
+    Access, EventSink, EventSlice, EventState, Events, FormatStatus, ListMode, Listing, Notice, Problem,
+    Removal, Resumed, Revision, SessionLog, SessionPersistence, Snapshot,
 };

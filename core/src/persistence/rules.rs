@@ -2,7 +2,7 @@
 
 use crate::error::{Code, Error, Result};
 use crate::event::row::is_inherited_marker;
-use crate::event::{Event, is_known_type};
+use crate::event::{Event, Vocabulary};
 use crate::format::header::SessionHeader;
 use crate::format::names;
 
@@ -38,8 +38,14 @@ pub(super) fn check_new_header(header: &SessionHeader, inherited: Option<u64>) -
     }
 }
 
-/// What `append` refuses: a batch that does not follow the log, or that readers would not accept.
-pub(super) fn check_batch(header: &SessionHeader, cut: u64, next_seq: u64, batch: &[Event]) -> Result<()> {
+/// What `append` refuses: a batch that does not follow the log, or that readers with this vocabulary would not accept.
+pub(super) fn check_batch(
+    header: &SessionHeader,
+    cut: u64,
+    next_seq: u64,
+    batch: &[Event],
+    vocabulary: &Vocabulary,
+) -> Result<()> {
     for (index, event) in (0..).zip(batch) {
         let expected = next_seq + index;
         if event.seq() != expected {
@@ -51,7 +57,7 @@ pub(super) fn check_batch(header: &SessionHeader, cut: u64, next_seq: u64, batch
                 .with_expected(expected)
                 .with_got(event.seq()));
         }
-        if !event.ignorable() && !is_known_type(event.kind()) {
+        if !event.ignorable() && !vocabulary.is_known(event.kind()) {
             let message = format!("`{}` is not an event type this library knows", event.kind());
             return Err(Error::new(Code::EventRefused, message)
                 .with_rule("UNKNOWN_EVENT_TYPE")
@@ -59,7 +65,7 @@ pub(super) fn check_batch(header: &SessionHeader, cut: u64, next_seq: u64, batch
                 .with_session_id(&header.id)
                 .with_index(index)
                 .with_advice(
-                    "readers would refuse the log: mark the row `\"ignorable\":true` or use a known type",
+                    "readers would refuse the log: mark the row `\"ignorable\":true`, use a known type, or register this one in the vocabulary of the store",
                 ));
         }
     }

@@ -53,7 +53,7 @@ use std::sync::Arc;
 /// # Ok(())
 /// # }
 /// ```
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub struct LogChecker {
     session_id: Box<str>,
     cut: Cut,
@@ -130,6 +130,12 @@ impl LogChecker {
         vocabulary: Vocabulary,
     ) -> LogChecker {
         LogChecker { cut: Cut::At(inherited_event_count), ..LogChecker::new(header, vocabulary) }
+    }
+
+    /// Fixes how many events are inherited once the log was read to its end: from here on no marker may move the cut, so what A12
+    /// and A13 say of an event is final.
+    pub(crate) fn settle_cut(&mut self, inherited_event_count: u64) {
+        self.cut = Cut::At(inherited_event_count);
     }
 
     /// Judges the next event by every rule, row admission and vocabulary included, and changes nothing.

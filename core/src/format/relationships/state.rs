@@ -168,14 +168,14 @@ pub(super) enum Change {
 }
 
 /// How a change is taken back.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(super) struct Undo {
     now: Now,
     surface: SurfaceChange,
     maps: UndoMaps,
 }
 
-#[derive(Debug, Default)]
+#[derive(Clone, Debug, Default)]
 enum UndoMaps {
     #[default]
     None,

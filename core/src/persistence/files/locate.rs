@@ -1,6 +1,6 @@
 //! From an id to its log file, and from a root to all of them (`format.md` 1.5 to 1.7).
 
-use super::Shared;
+use super::{FileSettings, Shared};
 use crate::error::{At, Code, Error, Result};
 use crate::format::header::{FORMAT_VERSION, SessionHeader};
 use crate::format::log_file::{OpenedLog, open_log};
@@ -122,8 +122,8 @@ impl Shared {
             .storage
             .open(&located.path, how)
             .map_err(|error| named(Error::io("open the log", &error)))?;
-        let limits = self.settings.limits;
-        let opened = open_log(file, located.version, located.encoding, limits).map_err(named)?;
+        let FileSettings { limits, vocabulary, .. } = &self.settings;
+        let opened = open_log(file, located.version, located.encoding, *limits, vocabulary).map_err(named)?;
         self.check_identity(located, &opened.header.header, id).map_err(named)?;
         Ok(opened)
     }

@@ -12,7 +12,8 @@ use crate::format::EventRange;
 use crate::format::header::SessionHeader;
 use crate::format::names::Encoding;
 use crate::format::reader::{LogEnd, LogReader, Trust};
-use crate::persistence::contract::{Access, EventSlice, EventState, Events, Notice, SessionLog};
+use crate::format::relationships::LogChecker;
+use crate::persistence::contract::{Access, EventSink, EventSlice, EventState, Events, Notice, SessionLog};
 use crate::persistence::rules::{check_batch, check_seed};
 use crate::storage::OpenHow;
 use std::fmt;
@@ -118,26 +119,31 @@ impl FileLog {
         })
     }
 
-    /// Takes the lock, then reads and checks the whole log.
+    /// Takes the lock, then reads and checks the whole log, unless this process knows it to be unchanged since it last did.
     pub(super) fn open_write(shared: &Arc<Shared>, id: &str, cancel: &CancelToken) -> Result<FileLog> {
-        let located = shared.find(id)?.ok_or_else(|| not_found(id))?;
-        let lease = Lease::acquire(&*shared.storage, &located.directory, id).map_err(|error| {
-            // Removed since it was found.
-            if error.os() == Some(rustix::io::Errno::NOENT.raw_os_error()) { not_found(id) } else { error }
-        })?;
-        let mut notices = Vec::new();
-        // Only now is the log certain to stay as it is; a session moved or removed before the lock was taken is absent.
-        let log = StoredLog::open(shared, located, id, OpenHow::Append)?;
-        let named = |error: Error| error.with_path(log.path()).with_session_id(id);
+        let (lease, log) = lock_log(shared, id)?;
         let end = match shared.checked_end(id, &log.metadata) {
             Some(end) => end,
-            None => {
-                let end = read_to_end(&log, cancel).map_err(named)?;
-                check_lineage(&log.header, &end).map_err(named)?;
-                shared.remember_checked(id, log.metadata, &end);
-                end
-            }
+            None => read_and_remember(shared, &log, cancel, &mut |_| Ok(()))?.0,
         };
+        Ok(FileLog::owning(shared, lease, log, end))
+    }
+
+    /// Takes the lock, then reads and checks the whole log once, for `sink` and for the checker that judged it.
+    pub(super) fn resume(
+        shared: &Arc<Shared>,
+        id: &str,
+        cancel: &CancelToken,
+        sink: &mut EventSink<'_>,
+    ) -> Result<(FileLog, LogChecker)> {
+        let (lease, log) = lock_log(shared, id)?;
+        let (end, checker) = read_and_remember(shared, &log, cancel, sink)?;
+        Ok((FileLog::owning(shared, lease, log, end), checker))
+    }
+
+    /// The handle of a log that is locked and was read to its end.
+    fn owning(shared: &Arc<Shared>, lease: Lease, log: StoredLog, end: LogEnd) -> FileLog {
+        let mut notices = Vec::new();
         if let Err(error) = lease.write_owner(&*shared.storage) {
             notices.push(Notice::OwnerFile { reason: error.to_string() });
         }
@@ -158,7 +164,7 @@ impl FileLog {
         };
         let StoredLog { located, header, source, .. } = log;
         let writer = Writer::opened(located, lease, file, source.header_end, end);
-        Ok(FileLog::writing(shared, header, writer, cut, notices))
+        FileLog::writing(shared, header, writer, cut, notices)
     }
 
     /// The checks that come before all others (`format.md` 6.1); a forked child is turned away before any lock is waited for.
@@ -249,10 +255,7 @@ impl FileLog {
         let located = self.shared.find(&self.id)?.ok_or_else(|| not_found(&self.id))?;
         let mut log = StoredLog::open(&self.shared, located, &self.id, OpenHow::Read)?;
         log.source.end = log.source.end.min(end);
-        let named = |error: Error| error.with_path(log.path()).with_session_id(&self.id);
-        let end = read_to_end(&log, cancel).map_err(named)?;
-        check_lineage(&log.header, &end).map_err(named)?;
-        Ok(end)
+        read_to_end(&log, cancel, &mut |_| Ok(())).map(|(end, _)| end)
     }
 
     fn close_once(&self) -> Result<()> {
@@ -267,13 +270,47 @@ impl FileLog {
     }
 }
 
-fn read_to_end(log: &StoredLog, cancel: &CancelToken) -> Result<LogEnd> {
+/// Takes the lock of a session, then opens its log: only now is it certain to stay as it is.
+fn lock_log(shared: &Shared, id: &str) -> Result<(Lease, StoredLog)> {
+    let located = shared.find(id)?.ok_or_else(|| not_found(id))?;
+    let lease = Lease::acquire(&*shared.storage, &located.directory, id).map_err(|error| {
+        // Removed since it was found.
+        if error.os() == Some(rustix::io::Errno::NOENT.raw_os_error()) { not_found(id) } else { error }
+    })?;
+    // A session that was moved or removed before the lock was taken is absent.
+    let log = StoredLog::open(shared, located, id, OpenHow::Append)?;
+    Ok((lease, log))
+}
+
+/// Reads and checks a log from its first row to its end: what stands there, and the rules after its last event.
+fn read_to_end(
+    log: &StoredLog,
+    cancel: &CancelToken,
+    sink: &mut EventSink<'_>,
+) -> Result<(LogEnd, LogChecker)> {
+    let named = |error: Error| error.with_path(log.path()).with_session_id(&log.header.id);
     let mut reader = LogReader::from_start(log.source.clone(), cancel.clone());
-    while reader.next_event()?.is_some() {}
-    match reader.end() {
-        Some(end) => Ok(end.clone()),
-        None => Err(Error::new(Code::Internal, "a reader stopped before the end of the log")),
+    while let Some(event) = reader.next_event().map_err(named)? {
+        sink(event)?;
     }
+    let end = reader.end().cloned();
+    let (Some(end), Some(checker)) = (end, reader.into_checker()) else {
+        return Err(Error::new(Code::Internal, "a reader stopped before the end of the log"));
+    };
+    check_lineage(&log.header, &end).map_err(named)?;
+    Ok((end, checker))
+}
+
+/// The same for a log that nobody else writes meanwhile: the outcome holds until the file changes.
+fn read_and_remember(
+    shared: &Shared,
+    log: &StoredLog,
+    cancel: &CancelToken,
+    sink: &mut EventSink<'_>,
+) -> Result<(LogEnd, LogChecker)> {
+    let (end, checker) = read_to_end(log, cancel, sink)?;
+    shared.remember_checked(&log.header.id, log.metadata, &end);
+    Ok((end, checker))
 }
 
 impl SessionLog for FileLog {
@@ -376,7 +413,7 @@ impl SessionLog for FileLog {
             if batch.is_empty() {
                 return Ok(());
             }
-            check_batch(&self.header, cut, writer.next_seq(), batch)?;
+            check_batch(&self.header, cut, writer.next_seq(), batch, &self.shared.settings.vocabulary)?;
             writer.append(&self.shared, &self.header, batch, notices)
         })
     }

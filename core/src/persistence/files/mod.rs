@@ -23,11 +23,13 @@ mod removal;
 mod writer;
 
 use super::contract::{
-    Access, ListMode, Listing, Removal, Revision, SessionLog, SessionPersistence, Snapshot,
+    Access, EventSink, ListMode, Listing, Removal, Resumed, Revision, SessionLog, SessionPersistence,
+    Snapshot,
 };
 use super::rules::check_new_header;
 use crate::cancel::CancelToken;
 use crate::error::{Code, Error, Result};
+use crate::event::Vocabulary;
 use crate::format::header::SessionHeader;
 use crate::format::names::Encoding;
 use crate::format::raw_rows::RawLog;
@@ -43,13 +45,15 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 
 /// Settings of the file backend.
-#[derive(Clone, Copy, Debug, Default)]
+#[derive(Clone, Debug, Default)]
 pub struct FileSettings {
     /// The encoding of new sessions. Unset: what the root already uses, zstd in an empty root. Set: that one, and creating a session
     /// in a root that uses the other one is refused, because other readers refuse a mixed root as a whole.
     pub encoding: Option<Encoding>,
     /// Bounds of what is read.
     pub limits: ReadLimits,
+    /// The event types that the host reads and appends: every read and every append of the backend asks it (`format.md` 5.6).
+    pub vocabulary: Vocabulary,
 }
 
 /// Session logs as files under one root.
@@ -297,6 +301,17 @@ impl SessionPersistence for FilePersistence {
         let log = Arc::new(FileLog::open_write(shared, id, cancel)?);
         claim.keep(&log);
         Ok(log)
+    }
+
+    fn resume(&self, id: &str, cancel: &CancelToken, sink: &mut EventSink<'_>) -> Result<Resumed> {
+        let shared = &self.shared;
+        shared.check_process()?;
+        cancel.check()?;
+        let claim = shared.claim(id, Code::SessionAlreadyOwned)?;
+        let (log, checker) = FileLog::resume(shared, id, cancel, sink)?;
+        let log = Arc::new(log);
+        claim.keep(&log);
+        Ok(Resumed { log, checker })
     }
 
     fn stat(&self, id: &str, cancel: &CancelToken) -> Result<Option<Snapshot>> {

@@ -57,7 +57,9 @@ impl StoredLog {
                 let mut fresh = self.clone();
                 fresh.source.end = metadata.size;
                 if metadata != self.metadata {
-                    fresh.source.trust = Trust::Unjudged(Arc::new(self.header.clone()));
+                    let (header, vocabulary) =
+                        (Arc::new(self.header.clone()), shared.settings.vocabulary.clone());
+                    fresh.source.trust = Trust::Unjudged { header, vocabulary };
                 }
                 fresh.metadata = metadata;
                 return Ok(Some(fresh));
@@ -220,7 +222,7 @@ impl StableReader {
         if self.reader.is_from_start() {
             let MovingLog { shared, id, log, .. } = &self.moving;
             check_lineage(&log.header, end).map_err(|error| self.moving.named(error))?;
-            if matches!(log.source.trust, Trust::Unjudged(_)) {
+            if matches!(log.source.trust, Trust::Unjudged { .. }) {
                 shared.remember_checked(id, log.metadata, end);
             }
         }

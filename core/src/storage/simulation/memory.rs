@@ -169,6 +169,12 @@ impl MemoryStorage {
         Ok(bytes)
     }
 
+    /// How many bytes reads of open files have given so far.
+    #[must_use]
+    pub fn bytes_read(&self) -> u64 {
+        self.state().bytes_read
+    }
+
     /// Puts a file there with this content, whatever stood there, for the preparation of a test.
     ///
     /// # Errors
@@ -340,7 +346,10 @@ impl fmt::Debug for MemoryFile {
 
 impl StorageFile for MemoryFile {
     fn read_at(&self, buffer: &mut [u8], offset: u64) -> io::Result<usize> {
-        Ok(self.storage.state().content(self.inode)?.read_at(buffer, offset))
+        let mut state = self.storage.state();
+        let read = state.content(self.inode)?.read_at(buffer, offset);
+        state.bytes_read += read as u64;
+        Ok(read)
     }
 
     fn append(&self, bytes: &[u8]) -> io::Result<usize> {

@@ -87,6 +87,8 @@ pub(in super::super) struct State {
     pub(super) space_limit_bytes: Option<u64>,
     /// `None`: nothing is recorded.
     pub(in super::super) journal: Option<Vec<Effect>>,
+    /// Bytes that reads of files have given, for tests that count passes.
+    pub(super) bytes_read: u64,
     /// How many of the next file syncs fail as a dying disk makes them fail.
     pub(in super::super) failing_syncs: u32,
 }
@@ -133,6 +135,7 @@ impl State {
             is_read_only: false,
             space_limit_bytes: None,
             journal: None,
+            bytes_read: 0,
             failing_syncs: 0,
         };
         state.insert(ROOT_INODE, Body::Directory(Names::new()));
