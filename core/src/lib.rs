@@ -4,21 +4,22 @@
 //! full disk or second program loses them. The files are those of DeepSeek Harness, format 4.
 //!
 //! The rooms, from the ground up; each imports only from those before it in this list:
-//! [`error`], [`json`], [`storage`], [`event`], [`mod@format`], [`persistence`], [`query`]; the front door is [`Store`].
+//! [`error`], [`json`], [`storage`], [`event`], [`mod@format`], [`persistence`], [`session`], [`mod@store`], [`query`]; the front door is
+//! [`Store`].
 #![forbid(unsafe_code)]
 
 mod cancel;
-mod front;
-mod report;
 pub mod error;
 pub mod event;
 pub mod format;
+mod front;
 pub mod json;
 pub mod persistence;
 pub mod query;
+mod report;
 
-pub mod storage;
 pub mod session;
+pub mod storage;
 pub mod store;
 
 pub use cancel::CancelToken;
@@ -28,7 +29,7 @@ pub use format::EventRange;
 pub use format::header::SessionHeader;
 pub use format::names::Encoding;
 pub use format::reader::ReadLimits;
+pub use front::{NewSession, Store, StoreBuilder, WAITING_BYTES_MAX, WRITE_BEHIND_BYTES, WRITE_BEHIND_DELAY};
 pub use persistence::{Access, ListMode, Removal, SessionLog, SessionPersistence};
-pub use front::{NewSession, Store, StoreBuilder};
 pub use report::{Reporter, Severity};
 pub use session::{Pending, Session};

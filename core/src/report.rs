@@ -15,10 +15,13 @@ pub enum Severity {
     Error,
 }
 
+/// Takes a line.
+type Sink = dyn Fn(Severity, &str) + Send + Sync;
+
 /// Where lines go; nowhere unless the host says so. May be called on any thread; what it does cannot fail the library.
 #[derive(Clone, Default)]
 pub struct Reporter {
-    sink: Option<Arc<dyn Fn(Severity, &str) + Send + Sync>>,
+    sink: Option<Arc<Sink>>,
 }
 
 impl Reporter {

@@ -322,6 +322,23 @@ impl Event {
         Event::from_canonical_row(text)
     }
 
+    /// A whole row of a log that was never stored, made canonical: as [`from_row`](Self::from_row), but that `sourceEventSeqs` of an
+    /// ignorable event of unknown type may be any value (`events.md` 1). Such an event cannot be stored.
+    ///
+    /// # Errors
+    /// As there.
+    pub fn from_unstored_row(row: impl AsRef<[u8]>) -> Result<Event> {
+        let row = row.as_ref();
+        Event::from_row(row).or_else(|error| {
+            let text =
+                json::admit(row, json::DEPTH_MAX_DEFAULT).map_err(|error| not_admitted(error, "the row"))?;
+            check_length(&text)?;
+            let envelope = row::parse_unstored(&text, json::DEPTH_MAX_DEFAULT).map_err(|_| error)?;
+            let span = Span::new(0, text.len());
+            Ok(Event::new(Arc::new(text), span, envelope))
+        })
+    }
+
     /// A row whose text was stored before, such as one that was sent to another process: kept byte for byte, not judged again.
     ///
     /// # Errors

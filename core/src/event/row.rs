@@ -3,7 +3,7 @@
 //! Whether the row's `seq` is the next one is not judged here: rows are parsed piece by piece, on several threads where it
 //! pays, and put in order afterwards.
 
-use super::{Envelope, Span, source_ranges};
+use super::{Envelope, Span, is_known_type, source_ranges};
 use crate::json::{self, Cursor, Json, JsonError};
 use std::borrow::Cow;
 use std::fmt;
@@ -88,6 +88,20 @@ pub(crate) fn parse(text: &str, depth_max: u32) -> Result<Envelope, Box<BadRow>>
     let mut members = Members::default();
     scan(text, depth_max, &mut members, |_, _| Ok(()))?;
     members.envelope()
+}
+
+/// As [`parse`], of a row that was never in a file: the sources of an ignorable event of unknown type may be anything.
+pub(crate) fn parse_unstored(text: &str, depth_max: u32) -> Result<Envelope, Box<BadRow>> {
+    let mut members = Members::default();
+    scan(text, depth_max, &mut members, |_, _| Ok(()))?;
+    let kind = members.kind().and_then(|kind| kind.as_str());
+    let is_opaque = members.is_ignorable() && kind.is_some_and(|kind| !is_known_type(&kind));
+    let sources = members.source_event_seqs.take_if(|_| is_opaque);
+    let mut envelope = members.envelope()?;
+    if let Some(sources) = sources {
+        envelope.source_event_seqs = sources.span;
+    }
+    Ok(envelope)
 }
 
 /// Checks that the text of one row is a JSON object and finds the envelope's members, in place. `read_data` is shown `data`, once for each

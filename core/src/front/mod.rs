@@ -1,100 +1,41 @@
 //! The front door: a root, its sessions, and everything that can be asked of them.
 //!
-//! [`Store`] opens a root and puts the rooms together. A [`Session`] records one run: events are accepted in memory, written in frames,
-//! and on the disk when [`Session::flush`] has returned. A log handle ([`Store::open_log`]) is one floor below: whole rows, each append on
-//! the disk when it returns.
+//! [`Store`] opens a root and puts the rooms together: live sessions ([`SessionStore`]), their place on the disk (`recording`,
+//! `write_behind`), what is stored ([`SessionPersistence`]), and questions about it. A log handle ([`Store::open_log`]) is one floor
+//! below sessions: whole rows, each append on the disk when it returns.
 
-mod session;
+mod fork;
+mod new_session;
+mod recording;
+mod reopen;
+mod write_behind;
 
-use session::Recording;
-pub use session::{Pending, Session, WAITING_BYTES_MAX, WRITE_BEHIND_BYTES};
+pub use new_session::NewSession;
+pub use recording::{WAITING_BYTES_MAX, WRITE_BEHIND_BYTES, WRITE_BEHIND_DELAY};
 
 use crate::cancel::CancelToken;
 use crate::error::{Code, Error, Result};
-use crate::event::Vocabulary;
+use crate::event::{Event, Vocabulary};
 use crate::format::EventRange;
-use crate::format::header::SessionHeader;
 use crate::format::names::Encoding;
 use crate::format::reader::ReadLimits;
-use crate::format::relationships::LogChecker;
 use crate::persistence::files::{FilePersistence, FileSettings};
 use crate::persistence::memory::MemoryPersistence;
 use crate::persistence::{
-    Access, Events, ListMode, Listing, Removal, Resumed, SessionLog, SessionPersistence, Snapshot,
+    Access, Events, ListMode, Listing, Removal, SessionLog, SessionPersistence, Snapshot,
 };
 use crate::query::{self, Rows, Salvage, Stats, Verifications};
+use crate::report::Reporter;
+use crate::session::durability::Durability;
+use crate::session::session::Construction;
+use crate::session::{Projections, Seed, Session, SessionRules, Subscription, WriteState};
 use crate::storage::{OsStorage, Storage};
+use crate::store::SessionStore;
+use recording::Recording;
 use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
-
-/// What a new session is to be. Everything has a default.
-///
-/// ```
-/// use dsh_session_core::NewSession;
-/// let new = NewSession::new().cwd("/repo").agent_preset("minimal");
-/// assert_eq!(new.header.cwd.as_deref(), Some("/repo"));
-/// ```
-#[derive(Clone, Debug)]
-pub struct NewSession {
-    /// The header; an empty id and a `created_at` of 0 are filled in by [`Store::create`].
-    pub header: SessionHeader,
-    /// The length of a fork-inherited prefix, for a seeded header.
-    pub inherited_event_count: Option<u64>,
-}
-
-impl NewSession {
-    /// An unseeded session with a minted id, created now.
-    #[must_use]
-    pub fn new() -> NewSession {
-        NewSession { header: SessionHeader::new("", 0), inherited_event_count: None }
-    }
-
-    /// From a JSON object with any of `id`, `createdAt`, `cwd`, `parentSession`, `origin`, `delegationDepth`, `agentPreset`,
-    /// `isSeeded`: the form that C, Python and the command line take.
-    ///
-    /// # Errors
-    /// `INVALID_ARGUMENT`, naming the key.
-    pub fn from_json(text: &str) -> Result<NewSession> {
-        let header = SessionHeader::from_json(text, SessionHeader::new("", 0))
-            .map_err(|fault| Error::new(Code::InvalidArgument, fault.to_string()))?;
-        Ok(NewSession { header, inherited_event_count: None })
-    }
-
-    /// Sets the id instead of minting one.
-    #[must_use]
-    pub fn id(mut self, id: impl Into<String>) -> NewSession {
-        self.header.id = id.into();
-        self
-    }
-
-    /// Sets the working directory, an absolute path.
-    #[must_use]
-    pub fn cwd(mut self, cwd: impl Into<String>) -> NewSession {
-        self.header.cwd = Some(cwd.into());
-        self
-    }
-
-    /// Names the session that this one comes from.
-    #[must_use]
-    pub fn parent_session(mut self, id: impl Into<String>) -> NewSession {
-        self.header.parent_session = Some(id.into());
-        self
-    }
-
-    /// Names the agent preset.
-    #[must_use]
-    pub fn agent_preset(mut self, preset: impl Into<String>) -> NewSession {
-        self.header.agent_preset = Some(preset.into());
-        self
-    }
-}
-
-impl Default for NewSession {
-    fn default() -> Self {
-        NewSession::new()
-    }
-}
+use write_behind::WriteBehind;
 
 /// Settings of a store before it is opened.
 #[derive(Debug)]
@@ -102,9 +43,19 @@ pub struct StoreBuilder {
     root: Option<PathBuf>,
     storage: Arc<dyn Storage>,
     settings: FileSettings,
+    rules: SessionRules,
 }
 
 impl StoreBuilder {
+    fn new(root: Option<PathBuf>) -> StoreBuilder {
+        StoreBuilder {
+            root,
+            storage: Arc::new(OsStorage::new()),
+            settings: FileSettings::default(),
+            rules: SessionRules::default(),
+        }
+    }
+
     /// The encoding of new sessions; unset, what the root uses, and zstd in an empty root.
     #[must_use]
     pub fn encoding(mut self, encoding: Encoding) -> StoreBuilder {
@@ -126,24 +77,61 @@ impl StoreBuilder {
         self
     }
 
+    /// The event types that this program registers (`events.md` 3): they are known when a log is read, and may be appended.
+    #[must_use]
+    pub fn vocabulary(mut self, vocabulary: Vocabulary) -> StoreBuilder {
+        self.settings.vocabulary = vocabulary.clone();
+        self.rules.vocabulary = vocabulary;
+        self
+    }
+
+    /// The message projections (`session.md` 9); unset, `image/offload` alone.
+    #[must_use]
+    pub fn projections(mut self, projections: Arc<Projections>) -> StoreBuilder {
+        self.rules.projections = projections;
+        self
+    }
+
+    /// Where failures go that no call reports: of listeners, of writes in the background.
+    #[must_use]
+    pub fn reporter(mut self, reporter: Reporter) -> StoreBuilder {
+        self.rules.reporter = reporter;
+        self
+    }
+
+    /// Whether an append is refused that would make the log unreadable (rules A1 to A25, `events.md` 11). On unless turned off.
+    #[must_use]
+    pub fn checks_stored_rules(mut self, checks: bool) -> StoreBuilder {
+        self.rules.checks_stored_rules = checks;
+        self
+    }
+
     /// Opens the store. The root need not exist: the first session makes it.
     ///
     /// # Errors
     /// `IO` if the root is there and is no readable folder.
     pub fn open(self) -> Result<Store> {
-        let (persistence, root): (Arc<dyn SessionPersistence>, _) = match self.root {
+        let StoreBuilder { root, storage, settings, rules } = self;
+        let (persistence, root): (Arc<dyn SessionPersistence>, _) = match root {
             Some(root) => {
-                let files = FilePersistence::with_storage(root, Arc::clone(&self.storage), self.settings)?;
+                let files = FilePersistence::with_storage(root, Arc::clone(&storage), settings)?;
                 let root = files.root().to_owned();
                 (Arc::new(files), Some(root))
             }
-            None => (Arc::new(MemoryPersistence::new()), None),
+            None => (Arc::new(MemoryPersistence::with_vocabulary(rules.vocabulary.clone())), None),
         };
-        let process_id = self.storage.process_id();
-        let sessions = Mutex::default();
-        Ok(Store {
-            shared: Arc::new(Shared { persistence, storage: self.storage, root, process_id, sessions }),
-        })
+        let process_id = storage.process_id();
+        let shared = Shared {
+            persistence,
+            root,
+            process_id,
+            write_behind: Arc::new(WriteBehind::new(Arc::clone(&storage))),
+            reporter: rules.reporter.clone(),
+            live: SessionStore::with(Arc::clone(&storage), rules),
+            storage,
+            recordings: Mutex::default(),
+        };
+        Ok(Store { shared: Arc::new(shared) })
     }
 }
 
@@ -175,8 +163,11 @@ struct Shared {
     storage: Arc<dyn Storage>,
     root: Option<PathBuf>,
     process_id: u32,
-    /// Sessions opened here, for [`Store::flush`]; those that are gone are dropped from it as others join.
-    sessions: Mutex<Vec<Weak<Recording>>>,
+    live: SessionStore,
+    reporter: Reporter,
+    write_behind: Arc<WriteBehind>,
+    /// Sessions opened here; those that are gone are dropped from it as others join.
+    recordings: Mutex<Vec<Weak<Recording>>>,
 }
 
 impl Store {
@@ -191,8 +182,7 @@ impl Store {
     /// Settings for a root.
     #[must_use]
     pub fn builder(root: impl AsRef<Path>) -> StoreBuilder {
-        let root = Some(root.as_ref().to_owned());
-        StoreBuilder { root, storage: Arc::new(OsStorage::new()), settings: FileSettings::default() }
+        StoreBuilder::new(Some(root.as_ref().to_owned()))
     }
 
     /// A store without a root: it writes no file, and its sessions go with it.
@@ -200,8 +190,13 @@ impl Store {
     /// # Errors
     /// None today; the same form as [`open`](Self::open).
     pub fn in_memory() -> Result<Store> {
-        StoreBuilder { root: None, storage: Arc::new(OsStorage::new()), settings: FileSettings::default() }
-            .open()
+        Store::memory_builder().open()
+    }
+
+    /// Settings for a store without a root.
+    #[must_use]
+    pub fn memory_builder() -> StoreBuilder {
+        StoreBuilder::new(None)
     }
 
     /// The root, absolute; `None` for a store in memory.
@@ -216,22 +211,83 @@ impl Store {
         &self.shared.persistence
     }
 
-    /// A new session, open for appending; on the disk with its first written batch, or with [`Session::flush`].
+    /// A new session, live and open for appending; on the disk with its first written batch, or with [`Session::flush`]. One with a
+    /// seed is on the disk before it is announced.
     ///
     /// # Errors
-    /// `INVALID_ARGUMENT`, `SESSION_ALREADY_EXISTS`, `SESSION_CONFLICT`, `IO`.
+    /// `INVALID_ARGUMENT`, `SESSION_ALREADY_EXISTS`, `SESSION_CONFLICT`, `IO`; `SESSION_REFUSED` for a seed that breaks a rule, with its
+    /// code and the index of the event; a creation listener's own error.
     pub fn create(&self, new: NewSession) -> Result<Session> {
-        let NewSession { mut header, inherited_event_count } = new;
+        let NewSession { mut header, inherited_event_count, seed } = new;
         if header.id.is_empty() {
             header.id = self.mint_id()?;
         }
         if header.created_at == 0 {
             header.created_at = u64::try_from(self.shared.storage.now_unix_ms()).unwrap_or(0);
         }
-        let log = self.shared.persistence.create(&header, inherited_event_count, &CancelToken::new())?;
-        let inherited = inherited_event_count.unwrap_or(0);
-        let checker = LogChecker::with_inherited_count(&header, inherited, Vocabulary::default());
-        self.session(Resumed { log, checker })
+        header.check().map_err(|fault| Error::new(Code::InvalidArgument, fault.to_string()))?;
+        let seed = Seed { events: seed, inherited_event_count, ..Seed::default() };
+        let construction = Construction { header, seed, write_state: WriteState::Prepared, checker: None };
+        let session = Session::build(construction, Arc::clone(self.shared.live.hub()))?;
+        let inherited = session.header().is_seeded.then(|| session.inherited_event_count());
+        let log = self.shared.persistence.create(session.header(), inherited, &CancelToken::new())?;
+        self.go_live(session, log, 0)
+    }
+
+    /// Stores what the log lacks of a session that begins, from the event `stored` on, and announces it.
+    fn go_live(&self, session: Session, log: Arc<dyn SessionLog>, stored: u64) -> Result<Session> {
+        let shared = &self.shared;
+        let missing: Vec<Event> = session.snapshot_events(stored, u64::MAX).into_iter().collect();
+        let written = if missing.is_empty() { Ok(()) } else { log.append(&missing, &CancelToken::new()) };
+        if let Err(error) = written {
+            let _ = log.close();
+            return Err(error);
+        }
+        let (storage, reporter) = (Arc::clone(&shared.storage), shared.reporter.clone());
+        let recording = Recording::new(log, storage, reporter, Arc::clone(&shared.write_behind));
+        let durability: Arc<dyn Durability> = Arc::clone(&recording) as _;
+        let session = session.kept_open_by(durability);
+        if let Some(handle) = session.handle() {
+            recording.set_handle(handle);
+        }
+        {
+            let mut recordings = self.recordings();
+            recordings.retain(|known| known.strong_count() > 0);
+            recordings.push(Arc::downgrade(&recording));
+        }
+        // On failure the clone that goes here closes the log.
+        recording.set_detach(shared.live.publish(&session)?);
+        Ok(session)
+    }
+
+    /// The live session of an id, opened by this store.
+    #[must_use]
+    pub fn get(&self, id: &str) -> Option<Session> {
+        let session = self.shared.live.get(id)?;
+        let recordings: Vec<_> = self.recordings().iter().filter_map(Weak::upgrade).collect();
+        // One whose last clone is going right now is as good as gone.
+        let handle = recordings.iter().rev().find(|known| known.id() == id)?.handle()?;
+        Some(session.with_handle(handle))
+    }
+
+    /// The ids of the live sessions, in the order in which they were opened.
+    #[must_use]
+    pub fn live_ids(&self) -> Vec<String> {
+        self.shared.live.list().iter().map(|session| session.id().to_owned()).collect()
+    }
+
+    /// The registry of live sessions, with its listeners, validators and projections.
+    #[must_use]
+    pub fn live(&self) -> &SessionStore {
+        &self.shared.live
+    }
+
+    /// As [`SessionStore::on_event`].
+    pub fn on_event(
+        &self,
+        listener: impl Fn(&Session, &Event) -> Result<()> + Send + Sync + 'static,
+    ) -> Subscription {
+        self.shared.live.on_event(listener)
     }
 
     /// `session-` and a random UUID (version 4).
@@ -251,33 +307,8 @@ impl Store {
         Ok(id)
     }
 
-    /// A stored session, open for appending where its log ends. The whole log is read and checked.
-    ///
-    /// # Errors
-    /// Those of [`SessionPersistence::open`] for writing.
-    pub fn open_session(&self, id: &str) -> Result<Session> {
-        self.open_session_with(id, &CancelToken::new())
-    }
-
-    /// As [`open_session`](Self::open_session), stoppable.
-    ///
-    /// # Errors
-    /// Those of [`SessionPersistence::open`] for writing.
-    pub fn open_session_with(&self, id: &str, cancel: &CancelToken) -> Result<Session> {
-        self.session(self.shared.persistence.resume(id, cancel, &mut |_| Ok(()))?)
-    }
-
-    fn session(&self, resumed: Resumed) -> Result<Session> {
-        let session = Session::new(resumed, Arc::clone(&self.shared.storage))?;
-        let mut sessions = self.sessions();
-        sessions.retain(|known| known.strong_count() > 0);
-        sessions.push(Arc::downgrade(session.recording()));
-        drop(sessions);
-        Ok(session)
-    }
-
-    fn sessions(&self) -> MutexGuard<'_, Vec<Weak<Recording>>> {
-        self.shared.sessions.lock().unwrap_or_else(PoisonError::into_inner)
+    fn recordings(&self) -> MutexGuard<'_, Vec<Weak<Recording>>> {
+        self.shared.recordings.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// A log handle.
@@ -293,7 +324,7 @@ impl Store {
     /// # Errors
     /// Those of [`SessionPersistence::create`].
     pub fn create_log(&self, new: NewSession) -> Result<Arc<dyn SessionLog>> {
-        let NewSession { header, inherited_event_count } = new;
+        let NewSession { header, inherited_event_count, .. } = new;
         self.shared.persistence.create(&header, inherited_event_count, &CancelToken::new())
     }
 
@@ -413,7 +444,7 @@ impl Store {
         if self.shared.storage.process_id() != self.shared.process_id {
             return self.shared.persistence.flush();
         }
-        let recordings: Vec<_> = self.sessions().iter().filter_map(Weak::upgrade).collect();
+        let recordings: Vec<_> = self.recordings().iter().filter_map(Weak::upgrade).collect();
         let go_on = CancelToken::new();
         let mut errors: Vec<Error> = recordings
             .iter()

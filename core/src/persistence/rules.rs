@@ -57,6 +57,13 @@ pub(super) fn check_batch(
                 .with_expected(expected)
                 .with_got(event.seq()));
         }
+        if event.source_event_seqs_text().is_some() && event.source_event_seqs().is_none() {
+            let message = "`sourceEventSeqs` of the event is no list that a log can hold";
+            return Err(Error::new(Code::InvalidArgument, message)
+                .with_event_type(event.kind())
+                .with_session_id(&header.id)
+                .with_index(index));
+        }
         if !event.ignorable() && !vocabulary.is_known(event.kind()) {
             let message = format!("`{}` is not an event type this library knows", event.kind());
             return Err(Error::new(Code::EventRefused, message)

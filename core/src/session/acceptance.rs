@@ -56,6 +56,11 @@ fn every_rule(event: &Event, verdict: &RowVerdict) -> Verdict {
         let message = message.ok_or(("MESSAGE_SHAPE_INVALID", "the event has no message object"))?;
         developer_rules(verdict.kind, data, message)?;
         message_shape(verdict.kind, message)?;
+        let is_error = message.get("isError").and_then(|flag| flag.as_bool()) == Some(true);
+        if verdict.kind == RowKind::ToolResult && data.get("error").is_some() && !is_error {
+            let what = "a tool result has an `error` while `isError` is not `true`";
+            return Err(("TOOL_ERROR_WITHOUT_FLAG", what));
+        }
     }
     unjudged(event, verdict)
 }
@@ -97,8 +102,7 @@ fn request_header(data: Json<'_>) -> Verdict {
         }
     }
     let [reason, starts_series] = members(data, ["reason", "startsSeries"]);
-    let is_reason =
-        ["initial", "resume", "change", "series"].iter().any(|word| is_word(reason, word));
+    let is_reason = ["initial", "resume", "change", "series"].iter().any(|word| is_word(reason, word));
     require(is_reason, REASON, "`reason` is not `initial`, `resume`, `change` or `series`")?;
     let is_series = starts_series.is_none_or(|value| value.as_bool() == Some(true));
     require(is_series, REASON, "`startsSeries` is there and not `true`")

@@ -101,7 +101,11 @@ impl fmt::Debug for Definition {
 
 impl Definition {
     /// Runs the projection and checks what it returns.
-    pub(super) fn run(&self, event: &Event, context: &ProjectionContext<'_>) -> Result<Vec<(u64, DerivedMessage)>> {
+    pub(super) fn run(
+        &self,
+        event: &Event,
+        context: &ProjectionContext<'_>,
+    ) -> Result<Vec<(u64, DerivedMessage)>> {
         let ran = catch_unwind(AssertUnwindSafe(|| self.projection.project(event, context)));
         let decided = match ran {
             Ok(Ok(decided)) => decided,
@@ -111,13 +115,19 @@ impl Definition {
         decided.into_iter().map(|(seq, text)| self.checked(seq, &text, context)).collect()
     }
 
-    fn checked(&self, seq: u64, text: &str, context: &ProjectionContext<'_>) -> Result<(u64, DerivedMessage)> {
+    fn checked(
+        &self,
+        seq: u64,
+        text: &str,
+        context: &ProjectionContext<'_>,
+    ) -> Result<(u64, DerivedMessage)> {
         let text = json::admit(text.as_bytes(), json::DEPTH_MAX_DEFAULT)
             .map_err(|_| self.rejected(format!("its message for event {seq} is not lossless JSON")))?;
         let message = Json::trusted(&text);
         let old = context.message(seq).filter(|_| context.is_on_surface(seq));
         let old = old.ok_or_else(|| self.rejected(format!("event {seq} makes no message on the surface")))?;
-        let keeps_id = message.kind() == Kind::Object && is_same_string(message.get("id"), old.json().get("id"));
+        let keeps_id =
+            message.kind() == Kind::Object && is_same_string(message.get("id"), old.json().get("id"));
         if !keeps_id {
             return Err(self.rejected(format!("its message for event {seq} does not keep the message's id")));
         }
@@ -187,7 +197,8 @@ impl Projections {
             return Err(error.with_event_type(event_type).with_advice("unregister the other one first"));
         }
         let is_registered = AtomicBool::new(true);
-        let definition = Definition { event_type: event_type.clone(), projection: Box::new(projection), is_registered };
+        let definition =
+            Definition { event_type: event_type.clone(), projection: Box::new(projection), is_registered };
         let definition = Arc::new(definition);
         by_type.insert(event_type, Arc::clone(&definition));
         drop(by_type);
@@ -205,7 +216,8 @@ impl Projections {
                 || !self.get(&definition.event_type).is_some_and(|known| Arc::ptr_eq(&known, definition))
         };
         let Some(gone) = applied.iter().find(is_gone) else { return Ok(()) };
-        let message = format!("the projection of `{}` that this session applied was unregistered", gone.event_type);
+        let message =
+            format!("the projection of `{}` that this session applied was unregistered", gone.event_type);
         Err(refused("PROJECTION_REMOVED", message)
             .with_event_type(&*gone.event_type)
             .with_advice("build the session anew from its events"))
@@ -253,7 +265,9 @@ fn read_target(target: Json<'_>) -> Result<(u64, Vec<u64>)> {
     for (key, value) in target.members() {
         match &*key {
             "seq" => seq = value.as_count(),
-            "imageIndexes" => indexes = value.elements().map(|index| index.as_count()).collect::<Option<Vec<_>>>(),
+            "imageIndexes" => {
+                indexes = value.elements().map(|index| index.as_count()).collect::<Option<Vec<_>>>()
+            }
             _ => return Err(malformed(format!("a target has the foreign key `{key}`"))),
         }
     }
@@ -265,11 +279,13 @@ fn read_target(target: Json<'_>) -> Result<(u64, Vec<u64>)> {
 
 /// The message of an event with `offloaded: true` on the selected images.
 fn offload(seq: u64, indexes: &[u64], context: &ProjectionContext<'_>) -> Result<String> {
-    let has_images = context.event(seq).filter(|_| context.is_on_surface(seq)).is_some_and(|event| {
-        matches!(RowKind::of(event.kind()), RowKind::UserMessage | RowKind::ToolResult)
-    });
+    let has_images = context
+        .event(seq)
+        .filter(|_| context.is_on_surface(seq))
+        .is_some_and(|event| matches!(RowKind::of(event.kind()), RowKind::UserMessage | RowKind::ToolResult));
     let message = context.message(seq).filter(|_| has_images);
-    let message = message.ok_or_else(|| malformed(format!("event {seq} is no user message or tool result on the surface")))?;
+    let message = message
+        .ok_or_else(|| malformed(format!("event {seq} is no user message or tool result on the surface")))?;
     let mut left = indexes.iter().peekable();
     let mut images = 0;
     let mut content = String::from("[");
@@ -280,7 +296,11 @@ fn offload(seq: u64, indexes: &[u64], context: &ProjectionContext<'_>) -> Result
         }
         let is_image = is_word(block.get("type"), "image");
         if is_image && left.next_if(|&&index| index == images).is_some() {
-            content.push_str(&offloaded(block).ok_or_else(|| malformed(format!("image {images} of event {seq} is offloaded already")))?);
+            content.push_str(
+                &offloaded(block).ok_or_else(|| {
+                    malformed(format!("image {images} of event {seq} is offloaded already"))
+                })?,
+            );
         } else {
             content.push_str(block.text());
         }

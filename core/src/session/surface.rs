@@ -76,20 +76,23 @@ impl Surface {
         }
     }
 
-    /// Judges the next event: by itself, then by what stands before it.
+    /// Judges the next event: by itself, unless `is_judged` says that this was done, then by what stands before it.
     pub(super) fn judge(
         &self,
         event: &Event,
         verdict: &RowVerdict,
         earlier: &dyn EarlierEvents,
         rules: Rules<'_>,
+        is_judged: bool,
     ) -> Result<Effect> {
         rules.projections.check_applied(&self.applied)?;
         if event.seq() != self.next_seq {
             let error = refused("SEQ_NOT_CONTIGUOUS", "the event's seq is not the next one");
             return Err(error.with_expected(self.next_seq).with_got(event.seq()));
         }
-        acceptance::judge(event, verdict)?;
+        if !is_judged {
+            acceptance::judge(event, verdict)?;
+        }
         if !verdict.kind.is_surface() {
             return self.judge_log_only(event, verdict, earlier, rules);
         }
@@ -115,7 +118,11 @@ impl Surface {
         let is_known = verdict.kind.is_known() || rules.vocabulary.is_known(event.kind());
         if !is_known {
             // Metadata of an ignorable event that nobody here understands is opaque.
-            return if event.ignorable() { Ok(Effect::None) } else { no_metadata(event).map(|()| Effect::None) };
+            return if event.ignorable() {
+                Ok(Effect::None)
+            } else {
+                no_metadata(event).map(|()| Effect::None)
+            };
         }
         no_metadata(event)?;
         let definition = rules.projections.get(event.kind());
@@ -126,7 +133,8 @@ impl Surface {
                 Ok(Effect::Project { definition, messages })
             }
             None if rules.vocabulary.changes_messages(event.kind()) => {
-                let message = format!("`{}` changes messages, and no projection for it is registered", event.kind());
+                let message =
+                    format!("`{}` changes messages, and no projection for it is registered", event.kind());
                 Err(refused("PROJECTION_MISSING", message).with_event_type(event.kind()))
             }
             None => Ok(Effect::None),
@@ -160,7 +168,8 @@ impl Surface {
             }
         }
         if kind == RowKind::ToolResult && (start != end || !is_rewrite(event, start_seq, earlier)) {
-            let message = "a tool result may only replace one tool result that differs in nothing but its content";
+            let message =
+                "a tool result may only replace one tool result that differs in nothing but its content";
             return Err(refused("TOOL_REWRITE_SCOPE", message));
         }
         let is_head = self.nodes.first() == Some(start_seq)
@@ -248,7 +257,7 @@ pub(super) struct Rules<'a> {
     pub(super) vocabulary: &'a Vocabulary,
 }
 
-fn no_metadata(event: &Event) -> Result<()> {
+pub(super) fn no_metadata(event: &Event) -> Result<()> {
     if event.surface_op_text().is_some() {
         let message = format!("`{}` makes no message and cannot have `surfaceOp`", event.kind());
         return Err(refused("SURFACE_OP_FORBIDDEN", message));
@@ -267,11 +276,13 @@ fn check_additions(
     additions: &[Span],
     earlier: &dyn EarlierEvents,
 ) -> Result<()> {
-    let target = || refused("HEADER_SEQ_TARGET", format!("event {header_seq} is no earlier `request/header`"));
+    let target =
+        || refused("HEADER_SEQ_TARGET", format!("event {header_seq} is no earlier `request/header`"));
     if header_seq >= event.seq() {
         return Err(target());
     }
-    let header = earlier.event(header_seq).filter(|header| header.kind() == "request/header").ok_or_else(target)?;
+    let header =
+        earlier.event(header_seq).filter(|header| header.kind() == "request/header").ok_or_else(target)?;
     let tools = header.data().get("header").and_then(|header| header.get("tools"));
     for &addition in additions {
         let wanted = event.value_at(addition).as_str().unwrap_or_default();
@@ -279,9 +290,10 @@ fn check_additions(
             let message = format!("the tool `{wanted}` {what} in the header of event {header_seq}");
             refused("HEADER_SEQ_DEFINITION", message)
         };
-        let mut found = tools.iter().flat_map(|tools| tools.elements()).filter(|tool| {
-            tool.get("name").and_then(|name| name.as_str()).as_deref() == Some(&*wanted)
-        });
+        let mut found = tools
+            .iter()
+            .flat_map(|tools| tools.elements())
+            .filter(|tool| tool.get("name").and_then(|name| name.as_str()).as_deref() == Some(&*wanted));
         let tool = found.next().ok_or_else(|| definition("does not occur"))?;
         if found.next().is_some() {
             return Err(definition("occurs twice"));

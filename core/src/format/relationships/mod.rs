@@ -143,10 +143,14 @@ impl LogChecker {
     /// # Errors
     /// The first rule broken, in the order of [`Stage`].
     pub fn judge(&self, event: &Event) -> Result<Effect, Breach> {
-        let verdict = RowVerdict::of_event(event);
-        match self.judge_single(event, &verdict) {
+        self.judge_seen(event, &RowVerdict::of_event(event))
+    }
+
+    /// As [`judge`](Self::judge), of an event whose verdict is known.
+    pub(crate) fn judge_seen(&self, event: &Event, verdict: &RowVerdict) -> Result<Effect, Breach> {
+        match self.judge_single(event, verdict) {
             Some(breach) => Err(breach),
-            None => self.judge_relationships(event, &verdict),
+            None => self.judge_relationships(event, verdict),
         }
     }
 
