@@ -32,7 +32,7 @@ pub struct EventDraft {
     ignorable: bool,
 }
 
-fn not_admitted(error: AdmitError, what: &str) -> Error {
+pub(super) fn not_admitted(error: AdmitError, what: &str) -> Error {
     match error {
         AdmitError::NotLossless { path, reason } => {
             Error::new(Code::NotLosslessJson, format!("{what} is not lossless JSON: {reason} at {path}"))
