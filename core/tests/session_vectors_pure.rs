@@ -6,73 +6,17 @@ use dsh_session_core::format::relationships::LogChecker;
 use dsh_session_core::json::{DEPTH_MAX_DEFAULT, Json};
 use dsh_session_core::session::closers::{Cause, INTERRUPTED_NOT_STARTED_TEXT, TailScan, closers};
 use dsh_session_core::session::folds::{self, Folds};
-use dsh_session_core::{Access, CancelToken, Code, Event, SessionHeader, SessionLog, Store};
+use dsh_session_core::{Code, Event};
 use proptest::prelude::*;
 use serde_json::{Value, json};
 use std::collections::{BTreeSet, HashMap};
-use std::path::{Path, PathBuf};
-use std::sync::Arc;
 
-fn tests_folder() -> PathBuf {
-    Path::new(env!("CARGO_MANIFEST_DIR")).join("../tests")
-}
-
-fn vectors(name: &str) -> Vec<Value> {
-    let text = std::fs::read_to_string(tests_folder().join("vectors").join(name)).unwrap();
-    let vectors: Value = serde_json::from_str(&text).unwrap();
-    vectors["cases"].as_array().unwrap().clone()
-}
-
-fn event(row: &Value) -> Event {
-    Event::from_row(row.to_string()).unwrap()
-}
-
-fn events(rows: &Value) -> Vec<Event> {
-    rows.as_array().unwrap().iter().map(event).collect()
-}
+mod peer_logs;
+use peer_logs::{event, events, peer_logs, vectors};
 
 /// The texts in their order of keys, which is part of what is expected.
 fn rows(events: &[Event]) -> Vec<String> {
     events.iter().map(|event| event.row().to_owned()).collect()
-}
-
-struct PeerLog {
-    name: String,
-    header: SessionHeader,
-    inherited: u64,
-    events: Vec<Event>,
-    /// What the original appends when it resumes the session; `None` where it does not read the log.
-    closers: Option<Value>,
-}
-
-/// Every log that the original wrote and that can be read whole.
-fn peer_logs() -> Vec<PeerLog> {
-    let go_on = CancelToken::new();
-    let mut logs = Vec::new();
-    for entry in std::fs::read_dir(tests_folder().join("fixtures/peer")).unwrap() {
-        let fixture = entry.unwrap().path();
-        let Ok(file) = std::fs::read(fixture.join("expected.closers.jsonl.zst")) else { continue };
-        let text = String::from_utf8(zstd::decode_all(&file[..]).unwrap()).unwrap();
-        let store = Store::open(fixture.join("root")).unwrap();
-        for expected in text.lines() {
-            let expected: Value = serde_json::from_str(expected).unwrap();
-            let id = expected["id"].as_str().unwrap();
-            let log: Arc<dyn SessionLog> = store.open_log(id, Access::Read).unwrap();
-            let Ok(read) = log.read(0, u64::MAX, &go_on) else {
-                assert!(expected["error"].is_object(), "{id}");
-                continue;
-            };
-            logs.push(PeerLog {
-                name: format!("{id} in {}", fixture.display()),
-                header: log.header().clone(),
-                inherited: log.inherited_event_count(&go_on).unwrap(),
-                events: read.events,
-                closers: expected.get("closers").cloned(),
-            });
-        }
-    }
-    assert_eq!(logs.len(), 26);
-    logs
 }
 
 #[test]
