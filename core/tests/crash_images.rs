@@ -270,7 +270,7 @@ impl<'a> Life<'a> {
                 let store = Store::builder(ROOT).storage(storage).encoding(self.encoding).open().unwrap();
                 let found = match store.open_session(ID) {
                     Err(error) if error.code() == Code::SessionNotFound => {
-                        store.create(NewSession { header: header(ID), inherited_event_count: None })
+                        store.create(NewSession { header: header(ID), ..NewSession::new() })
                     }
                     found => found,
                 };

@@ -685,7 +685,7 @@ fn draft(text: &str) -> EventDraft {
 
 fn session_in(world: &World) -> dsh_session_core::Session {
     let store = Store::builder(ROOT).storage(Arc::new(world.faulty.clone())).encoding(world.encoding);
-    let new = NewSession { header: header("s"), inherited_event_count: None };
+    let new = NewSession { header: header("s"), ..NewSession::new() };
     store.open().unwrap().create(new).unwrap()
 }
 

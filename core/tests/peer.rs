@@ -122,7 +122,8 @@ fn rows_written_again_with_the_same_batches_give_the_same_frames() {
             let source = Store::open(&root).unwrap().open_log(id, Access::Read).unwrap();
             let mut events = source.read(0, u64::MAX, &go_on).unwrap().events.into_iter();
             let inherited = source.header().is_seeded.then(|| source.inherited_event_count(&go_on).unwrap());
-            let new = NewSession { header: source.header().clone(), inherited_event_count: inherited };
+            let new =
+                NewSession { header: source.header().clone(), inherited_event_count: inherited, seed: None };
             let log = copy.create_log(new).unwrap();
             let batches: Vec<usize> = if is_raw {
                 vec![events.len()]

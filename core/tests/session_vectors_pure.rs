@@ -1,76 +1,22 @@
 //! What is computed from a list of events alone (`session.md` 11, 14, 15): the vectors, and what the original program computes.
 
 use dsh_session_core::event::Vocabulary;
+use dsh_session_core::event::stream::{StreamPacker, unpack};
 use dsh_session_core::format::relationships::LogChecker;
+use dsh_session_core::json::{DEPTH_MAX_DEFAULT, Json};
 use dsh_session_core::session::closers::{Cause, INTERRUPTED_NOT_STARTED_TEXT, TailScan, closers};
 use dsh_session_core::session::folds::{self, Folds};
-use dsh_session_core::{Access, CancelToken, Code, Event, SessionHeader, SessionLog, Store};
+use dsh_session_core::{Code, Event};
 use proptest::prelude::*;
 use serde_json::{Value, json};
 use std::collections::{BTreeSet, HashMap};
-use std::path::{Path, PathBuf};
-use std::sync::Arc;
 
-fn tests_folder() -> PathBuf {
-    Path::new(env!("CARGO_MANIFEST_DIR")).join("../tests")
-}
-
-fn vectors(name: &str) -> Vec<Value> {
-    let text = std::fs::read_to_string(tests_folder().join("vectors").join(name)).unwrap();
-    let vectors: Value = serde_json::from_str(&text).unwrap();
-    vectors["cases"].as_array().unwrap().clone()
-}
-
-fn event(row: &Value) -> Event {
-    Event::from_row(row.to_string()).unwrap()
-}
-
-fn events(rows: &Value) -> Vec<Event> {
-    rows.as_array().unwrap().iter().map(event).collect()
-}
+mod peer_logs;
+use peer_logs::{event, events, peer_logs, vectors};
 
 /// The texts in their order of keys, which is part of what is expected.
 fn rows(events: &[Event]) -> Vec<String> {
     events.iter().map(|event| event.row().to_owned()).collect()
-}
-
-struct PeerLog {
-    name: String,
-    header: SessionHeader,
-    inherited: u64,
-    events: Vec<Event>,
-    /// What the original appends when it resumes the session; `None` where it does not read the log.
-    closers: Option<Value>,
-}
-
-/// Every log that the original wrote and that can be read whole.
-fn peer_logs() -> Vec<PeerLog> {
-    let go_on = CancelToken::new();
-    let mut logs = Vec::new();
-    for entry in std::fs::read_dir(tests_folder().join("fixtures/peer")).unwrap() {
-        let fixture = entry.unwrap().path();
-        let Ok(file) = std::fs::read(fixture.join("expected.closers.jsonl.zst")) else { continue };
-        let text = String::from_utf8(zstd::decode_all(&file[..]).unwrap()).unwrap();
-        let store = Store::open(fixture.join("root")).unwrap();
-        for expected in text.lines() {
-            let expected: Value = serde_json::from_str(expected).unwrap();
-            let id = expected["id"].as_str().unwrap();
-            let log: Arc<dyn SessionLog> = store.open_log(id, Access::Read).unwrap();
-            let Ok(read) = log.read(0, u64::MAX, &go_on) else {
-                assert!(expected["error"].is_object(), "{id}");
-                continue;
-            };
-            logs.push(PeerLog {
-                name: format!("{id} in {}", fixture.display()),
-                header: log.header().clone(),
-                inherited: log.inherited_event_count(&go_on).unwrap(),
-                events: read.events,
-                closers: expected.get("closers").cloned(),
-            });
-        }
-    }
-    assert_eq!(logs.len(), 26);
-    logs
 }
 
 #[test]
@@ -367,6 +313,7 @@ fn folds_of_odd_events_are_empty_and_not_a_failure() {
 
 /// The folds as the rule says them, event by event, over parsed values.
 fn slow_tool_history(events: &[Event]) -> Value {
+    let text = |value: &Value| value.to_string();
     let data = |event: &Event| serde_json::from_str::<Value>(event.data().text()).unwrap();
     let tools_of = |event: &Event| data(event)["header"]["tools"].as_array().cloned().unwrap_or_default();
     let (mut declared, mut available) = (HashMap::new(), BTreeSet::new());
@@ -380,7 +327,7 @@ fn slow_tool_history(events: &[Event]) -> Value {
             let redefined = tools.iter().any(|tool| {
                 declared
                     .get(&tool["name"].to_string())
-                    .is_some_and(|known: &String| *known != tool.to_string())
+                    .is_some_and(|known: &String| known.as_str() != text(tool))
             });
             if !has_baseline || data["reason"] == "series" || data["startsSeries"] == true || redefined {
                 has_baseline = true;
@@ -400,8 +347,7 @@ fn slow_tool_history(events: &[Event]) -> Value {
                 available.remove(&name);
             } else if block["type"] == "tool-addition" {
                 let header = events.iter().find(|it| json!(it.seq()) == data["headerSeq"]).unwrap();
-                let tool =
-                    tools_of(header).into_iter().find(|tool| tool["name"].to_string() == name).unwrap();
+                let tool = tools_of(header).into_iter().find(|tool| text(&tool["name"]) == name).unwrap();
                 declared.insert(name.clone(), tool.to_string());
                 available.insert(name);
                 additions.push(tool);
@@ -469,5 +415,150 @@ proptest! {
             folds.see(event);
             prop_assert_eq!(folds.tool_history().to_json(), slow_tool_history(&log[..=index]).to_string());
         }
+    }
+}
+
+fn parsed(text: &str) -> Json<'_> {
+    Json::parse(text, DEPTH_MAX_DEFAULT).unwrap()
+}
+
+fn packed<'a>(chunks: impl IntoIterator<Item = &'a (i64, String)>) -> String {
+    let mut packer = StreamPacker::new();
+    for (time, chunk) in chunks {
+        packer.push(*time, chunk).unwrap();
+    }
+    packer.finish()
+}
+
+fn unpacked(records: &str) -> Vec<(i64, String)> {
+    unpack(parsed(records)).map(Result::unwrap).map(|it| (it.time_ms, it.chunk.to_json())).collect()
+}
+
+#[test]
+fn streams_are_packed_and_refused_as_the_vectors_say() {
+    for case in vectors("session-stream.json") {
+        let (id, expected) = (&case["id"], case["expect"].to_string());
+        let Some(chunks) = case["chunks"].as_array() else {
+            let records = case["records"].to_string();
+            let error = unpack(parsed(&records)).find_map(Result::err).unwrap();
+            assert_eq!(error.rule(), case["expect"]["refused"].as_str(), "{id}");
+            assert_eq!(error.index(), Some(0), "{id}");
+            continue;
+        };
+        let chunks: Vec<(i64, String)> =
+            chunks.iter().map(|it| (it["time"].as_i64().unwrap(), it["chunk"].to_string())).collect();
+        assert_eq!(packed(&chunks), expected, "{id}");
+        assert_eq!(unpacked(&expected), chunks, "{id}");
+    }
+}
+
+#[test]
+fn every_stream_of_the_original_unpacks_and_packs_to_the_same_records() {
+    let mut chunks = 0;
+    for log in peer_logs() {
+        for event in log.events.iter().filter(|event| event.kind().starts_with("assistant/")) {
+            let stream = event.data().get("stream").unwrap();
+            let unpacked = unpacked(stream.text());
+            chunks += unpacked.len();
+            assert_eq!(packed(&unpacked), stream.text(), "{} at {}", log.name, event.seq());
+        }
+    }
+    assert!(chunks > 1000, "{chunks}");
+}
+
+#[test]
+fn a_malformed_record_ends_the_stream_after_what_stands_before_it() {
+    let good = r#"{"type":"text-chunks","time0":1,"index":0,"dt":[1],"texts":["a","b"]}"#;
+    for bad in [
+        "5",
+        "{}",
+        r#"{"type":"chunk","time":1}"#,
+        r#"{"type":"chunk","time":1,"chunk":[]}"#,
+        r#"{"type":"chunk","time":0.5,"chunk":{}}"#,
+        r#"{"type":"chunk","time":1,"chunk":{},"index":0}"#,
+        r#"{"type":"text-chunks","time0":1,"index":-1,"dt":[],"texts":["a"]}"#,
+        r#"{"type":"text-chunks","time0":1,"index":0,"dt":[],"texts":[1]}"#,
+        r#"{"type":"text-chunks","time0":1,"index":0,"dt":["1"],"texts":["a","b"]}"#,
+        r#"{"type":"text-chunks","time0":1,"index":0,"dt":{},"texts":["a"]}"#,
+        r#"{"type":"text-chunks","time0":1,"index":0,"dt":[],"args":["a"]}"#,
+        r#"{"type":"reasoning-chunks","time0":1,"index":0,"dt":[],"texts":["a"],"id":"c"}"#,
+        r#"{"type":"tool-call-chunks","time0":1,"index":0,"dt":[],"args":["a"]}"#,
+        r#"{"type":"tool-call-chunks","time0":1,"index":0,"dt":[],"id":"","args":["a"]}"#,
+        r#"{"type":"tool-call-chunks","time0":-9007199254740991,"index":0,"dt":[-1],"id":"c","args":["a","b"]}"#,
+    ] {
+        let text = format!("[{good},{bad},{good}]");
+        let chunks: Vec<_> = unpack(parsed(&text)).collect();
+        assert_eq!(chunks.len(), 3, "{bad}");
+        let error = chunks[2].as_ref().unwrap_err();
+        assert_eq!(
+            (error.code(), error.rule()),
+            (Code::SessionRefused, Some("STREAM_RECORD_INVALID")),
+            "{bad}"
+        );
+        assert_eq!(error.index(), Some(1), "{bad}");
+    }
+    let errors: Vec<_> = unpack(parsed("{}")).collect();
+    assert!(errors.len() == 1 && errors[0].is_err());
+}
+
+#[test]
+fn a_chunk_that_is_no_object_or_of_no_safe_time_is_refused_and_leaves_no_trace() {
+    let delta = r#"{"type":"text-delta","index":0,"text":"a"}"#;
+    let mut packer = StreamPacker::new();
+    let last = (1 << 53) - 1;
+    packer.push(-last, delta).unwrap();
+    for (time, chunk) in [(last + 1, delta), (i64::MIN, delta), (0, "[]"), (0, r#"{"n":-0}"#), (0, "{")] {
+        assert!(packer.push(time, chunk).is_err(), "{chunk}");
+    }
+    // The gap is no safe integer: a run of its own.
+    packer.push(last, delta).unwrap();
+    packer.push(last - 1, delta).unwrap();
+    let records = packer.finish();
+    assert_eq!(unpacked(&records).iter().map(|it| it.0).collect::<Vec<_>>(), [-last, last, last - 1]);
+    assert_eq!(parsed(&records).elements().count(), 2);
+}
+
+/// Chunks of every sort, with the odd ones among them.
+fn chunk() -> impl Strategy<Value = String> {
+    let string =
+        prop_oneof![Just(String::new()), "[a-b]", any::<String>()].prop_map(|text| json!(text).to_string());
+    let optional = prop::option::of(string.clone());
+    let index = prop_oneof![Just("0"), Just("1"), Just("-1"), Just("1.5"), Just("\"0\"")];
+    let kind =
+        prop_oneof![Just("text-delta"), Just("reasoning-delta"), Just("tool-call-delta"), Just("usage")];
+    (kind, index, optional.clone(), optional.clone(), optional.clone(), optional).prop_map(
+        |(kind, index, id, name, text, other)| {
+            let mut chunk = format!(r#"{{"type":"{kind}","index":{index}"#);
+            let text_key = if kind == "tool-call-delta" { "argumentsDelta" } else { "text" };
+            let is_call = kind == "tool-call-delta";
+            // Mostly of the known form.
+            let id = id.filter(|id| is_call || id.len() > 6);
+            let name = name.filter(|name| is_call || name.len() > 6);
+            for (key, value) in
+                [("id", id), ("name", name), (text_key, text), ("other", other.filter(|it| it.len() > 9))]
+            {
+                if let Some(value) = value {
+                    chunk.push_str(&format!(",\"{key}\":{value}"));
+                }
+            }
+            chunk.push('}');
+            chunk
+        },
+    )
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::with_cases(512) })]
+
+    #[test]
+    fn unpacking_gives_what_was_packed(chunks in prop::collection::vec((-9_i64..9, chunk()), 0..24)) {
+        let records = packed(&chunks);
+        let values = |chunks: &[(i64, String)]| {
+            chunks.iter().map(|(time, text)| (*time, text.parse::<Value>().unwrap())).collect::<Vec<_>>()
+        };
+        let again = unpacked(&records);
+        prop_assert_eq!(values(&again), values(&chunks));
+        // And the records are their own canonical form.
+        prop_assert_eq!(packed(&again), records);
     }
 }

@@ -354,7 +354,7 @@ pub unsafe extern "C" fn dsh_session_inherited_event_count(
     unsafe {
         guard::call(session, err, |value| {
             let out = Out::new(count, "the count")?;
-            out.set(value.session.inherited_event_count()?);
+            out.set(value.session.inherited_event_count());
             Ok(DSH_OK)
         })
     }

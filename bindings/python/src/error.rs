@@ -79,5 +79,6 @@ fn group_name(group: Group) -> &'static str {
         Group::General => "general",
         Group::Storage => "storage",
         Group::Session => "session",
+        Group::Controller => "controller",
     }
 }

@@ -2,12 +2,12 @@
 
 use crate::error::{exception, facts};
 use crate::event::loads;
+use dsh_session_core::Pending;
 use dsh_session_core::SessionHeader;
 use dsh_session_core::format::raw_rows::RawRow;
 use dsh_session_core::format::reader::LogEnd;
 use dsh_session_core::persistence::{Listing, Notice, Snapshot};
 use dsh_session_core::query::{Outcome, Progress, Stats, Verification};
-use dsh_session_core::store::Pending;
 use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
 use pyo3::types::{PyDict, PyList, PyModule};

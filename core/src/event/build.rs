@@ -41,7 +41,7 @@ enum Sources {
     Malformed(String),
 }
 
-fn not_admitted(error: AdmitError, what: &str) -> Error {
+pub(super) fn not_admitted(error: AdmitError, what: &str) -> Error {
     match error {
         AdmitError::NotLossless { path, reason } => {
             Error::new(Code::NotLosslessJson, format!("{what} is not lossless JSON: {reason} at {path}"))

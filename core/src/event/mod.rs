@@ -8,6 +8,8 @@
 //! | --- | --- |
 //! | `row`, `source_ranges` | the envelope, found in one pass |
 //! | `build` | drafts: what a host appends, made canonical |
+//! | `stream` | the chunks of an answer as they came, packed and unpacked |
+//! | `views` | typed views on payloads |
 //! | `vocabulary` | the known types, and the grammar of plugin records |
 //! | `facts` | what the rules want to know of a row, read while it is scanned |
 //! | `admission`, `acceptance` | the rules of a single row: R1 to R11; vocabulary and event-local acceptance |
@@ -24,7 +26,9 @@ pub(crate) mod row;
 #[cfg(test)]
 pub(crate) mod rule_tests;
 pub mod source_ranges;
+pub mod stream;
 pub(crate) mod verdict;
+pub mod views;
 mod vocabulary;
 
 pub use build::EventDraft;
