@@ -107,7 +107,7 @@ fn require(holds: bool, message: &str) -> Result<()> {
 /// Adds a count that starts at 1.
 fn add_ordinal(object: &mut ObjectText, key: &str, value: u64) -> Result<()> {
     require(
-        value >= 1 && value <= SAFE_INTEGER_MAX,
+        (1..=SAFE_INTEGER_MAX).contains(&value),
         &format!("`{key}` is not a whole number from 1 to 2^53-1"),
     )?;
     object.number(key, value);
