@@ -149,7 +149,7 @@ impl Session {
     /// `SessionHandleClosedError`; the events wait on, in order.
     fn flush(&self, py: Python<'_>) -> PyResult<()> {
         let session = Arc::clone(self.get(py)?);
-        self.runner.change(py, move |cancel| session.flush_with(cancel).map(drop))
+        self.runner.change(py, move |cancel| session.flush_with(cancel))
     }
 
     /// The session's events, those included that are not on the disk yet: `count` of them from `from_seq` on, or the `newest` ones.

@@ -10,6 +10,7 @@
 //! | `build` | drafts: what a host appends, made canonical |
 //! | `stream` | the chunks of an answer as they came, packed and unpacked |
 //! | `views` | typed views on payloads |
+//! | `builders` | drafts, typed |
 //! | `vocabulary` | the known types, and the grammar of plugin records |
 //! | `facts` | what the rules want to know of a row, read while it is scanned |
 //! | `admission`, `acceptance` | the rules of a single row: R1 to R11; vocabulary and event-local acceptance |
@@ -20,6 +21,7 @@ pub(crate) mod acceptance;
 pub(crate) mod admission;
 pub mod breach;
 mod build;
+pub mod builders;
 pub(crate) mod facts;
 pub(crate) mod nodes;
 pub(crate) mod row;

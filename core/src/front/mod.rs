@@ -29,10 +29,9 @@ use crate::report::Reporter;
 use crate::session::durability::Durability;
 use crate::session::session::Construction;
 use crate::session::{Projections, Seed, Session, SessionRules, Subscription, WriteState};
-use crate::storage::{OsStorage, Storage};
+use crate::storage::{OsStorage, Storage, random_uuid};
 use crate::store::SessionStore;
 use recording::Recording;
-use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use write_behind::WriteBehind;
@@ -292,19 +291,15 @@ impl Store {
 
     /// `session-` and a random UUID (version 4).
     fn mint_id(&self) -> Result<String> {
-        let mut bytes = [0_u8; 16];
-        self.shared.storage.fill_random(&mut bytes).map_err(|error| Error::io("get random bytes", &error))?;
-        bytes[6] = (bytes[6] & 0x0f) | 0x40;
-        bytes[8] = (bytes[8] & 0x3f) | 0x80;
-        let mut id = String::from("session-");
-        for (index, byte) in bytes.iter().enumerate() {
-            if matches!(index, 4 | 6 | 8 | 10) {
-                id.push('-');
-            }
-            // Writing to a string cannot fail.
-            let _ = write!(id, "{byte:02x}");
-        }
-        Ok(id)
+        self.mint_message_id().map(|id| format!("session-{id}"))
+    }
+
+    /// An id for a new message: a random UUID (version 4, `events.md` 4.1).
+    ///
+    /// # Errors
+    /// `IO` if the system gives no randomness.
+    pub fn mint_message_id(&self) -> Result<String> {
+        random_uuid(&*self.shared.storage).map_err(|error| Error::io("get random bytes", &error))
     }
 
     fn recordings(&self) -> MutexGuard<'_, Vec<Weak<Recording>>> {

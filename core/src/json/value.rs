@@ -103,6 +103,14 @@ impl<'a> Json<'a> {
 
     /// The text as it would be printed (`format.md` 3.6): two values have one such text exactly if they are equal with their keys in
     /// the same order. A value that printing would change the meaning of (`-0`, `1e400`, which a stored log may hold) stays as it is written.
+    ///
+    /// ```
+    /// use dsh_session_core::json::{DEPTH_MAX_DEFAULT, Json};
+    /// let printed = |text| Json::parse(text, DEPTH_MAX_DEFAULT).map(|value| value.printed().into_owned());
+    /// assert_eq!(printed(r#"{"a": 1.0, "b": "\u0041\uD800"}"#)?, r#"{"a":1,"b":"A\ud800"}"#);
+    /// assert_eq!(printed("[1e400,-0 ]")?, "[1e400,-0 ]");
+    /// # Ok::<(), dsh_session_core::json::JsonError>(())
+    /// ```
     #[must_use]
     pub fn printed(&self) -> Cow<'a, str> {
         let is_plain = match self.kind() {

@@ -9,6 +9,7 @@ use super::session::{Session, View, WriteState, Writer, lock, refused_here};
 use super::surface::{EarlierEvents, Effect, Rules, Undo};
 use crate::error::{Code, Error, Result};
 use crate::event::breach::Breach;
+use crate::event::builders::IntoDraft;
 use crate::event::{Event, EventDraft, is_plugin_record_type};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::{Arc, Mutex, TryLockError};
@@ -29,8 +30,20 @@ impl Session {
     /// # Errors
     /// `EVENT_REFUSED` with the rule: a code of `session.md` 20, or R1 to R11 and A1 to A25 for what no reader of the stored log would
     /// accept; nothing has changed then. `HANDLE_CLOSED`; `LIMIT_EXCEEDED` when too much waits because writing fails.
-    pub fn append(&self, draft: &EventDraft) -> Result<Event> {
-        let mut events = self.append_all(std::slice::from_ref(draft), Form::Single)?;
+    /// Those of [`IntoDraft`] for what is no event at all.
+    ///
+    /// ```
+    /// use dsh_session_core::event::builders::{EndReason, TurnEnd, TurnStart};
+    /// use dsh_session_core::{EventDraft, Session};
+    /// let session = Session::independent("s1")?;
+    /// session.append(TurnStart { turn: 1 })?; // typed
+    /// session.append(EventDraft::new("todo/write", r#"{"todos":[]}"#)?)?; // any event, as JSON
+    /// session.append(TurnEnd { turn: 1, reason: EndReason::Completed })?;
+    /// # Ok::<(), dsh_session_core::Error>(())
+    /// ```
+    pub fn append(&self, event: impl IntoDraft) -> Result<Event> {
+        let draft = event.into_draft()?;
+        let mut events = self.append_all(std::slice::from_ref(&draft), Form::Single)?;
         events.pop().ok_or_else(|| Error::new(Code::Internal, "an accepted event vanished"))
     }
 
@@ -47,7 +60,7 @@ impl Session {
     /// # Errors
     /// As [`append`](Self::append), and for text that is no event `INVALID_ARGUMENT`, `NOT_LOSSLESS_JSON`.
     pub fn append_line(&self, line: impl AsRef<[u8]>) -> Result<Event> {
-        self.append(&EventDraft::from_line(line)?)
+        self.append(EventDraft::from_line(line)?)
     }
 
     /// Appends a plugin record: any JSON value under a name of the plugin grammar (`session.md` 15).
@@ -60,7 +73,7 @@ impl Session {
                 format!("`{name}` is no name of a plugin record: `plugin:<name>/<kind>`, in lower case");
             return Err(refused_here(self, "PLUGIN_RECORD_TYPE_INVALID", &message).with_event_type(name));
         }
-        self.append(&EventDraft::new(name, data)?)
+        self.append(EventDraft::new(name, data)?)
     }
 
     fn append_all(&self, drafts: &[EventDraft], form: Form) -> Result<Vec<Event>> {

@@ -14,6 +14,7 @@
 //! | `closers` | the events that end what a log's last turn left open |
 //! | `gate`, `hub` | one writer at a time; what the sessions of a store share |
 //! | `durability` | how a session is tied to what keeps it on the disk |
+//! | `upload_exclusions` | which sessions are not uploaded, and what is uploaded next |
 
 mod acceptance;
 mod append;
@@ -30,6 +31,7 @@ pub(crate) mod seed;
 #[allow(clippy::module_inception, reason = "the session of the session room")]
 pub(crate) mod session;
 mod surface;
+pub mod upload_exclusions;
 
 pub use durability::Pending;
 pub use fold_surface::{FoldedSurface, Replacement, fold_surface, fold_surface_window};

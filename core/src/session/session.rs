@@ -401,12 +401,12 @@ impl Session {
     }
 
     /// The durability barrier: on return every accepted event is on the disk, and the session exists for other processes. Flush
-    /// listeners of the store are called as well. Gives whether anything took part: `false` only for a session that nobody stores.
+    /// listeners of the store are called as well.
     ///
     /// # Errors
     /// `HANDLE_CLOSED`, `SESSION_OWNERSHIP_LOST`, `SESSION_ALREADY_OWNED`, `SESSION_ALREADY_EXISTS`, `IO`: the events wait on, in
     /// order. `FLUSH_FAILED` with a listener's error as its cause.
-    pub fn flush(&self) -> Result<bool> {
+    pub fn flush(&self) -> Result<()> {
         self.flush_with(&CancelToken::new())
     }
 
@@ -414,7 +414,12 @@ impl Session {
     ///
     /// # Errors
     /// As there, and `CANCELLED`.
-    pub fn flush_with(&self, cancel: &CancelToken) -> Result<bool> {
+    pub fn flush_with(&self, cancel: &CancelToken) -> Result<()> {
+        self.flush_all(cancel).map(drop)
+    }
+
+    /// As [`flush_with`](Self::flush_with); gives whether anybody took part, which is not so in a session that nobody stores.
+    pub(crate) fn flush_all(&self, cancel: &CancelToken) -> Result<bool> {
         self.check_process()?;
         let durability = self.inner.durability.get();
         if let Some(durability) = durability {

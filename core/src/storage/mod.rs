@@ -15,7 +15,7 @@ pub mod simulation;
 pub use os::OsStorage;
 
 use std::ffi::OsString;
-use std::fmt;
+use std::fmt::{self, Write as _};
 use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -132,6 +132,37 @@ pub trait StorageFile: Send + Sync + fmt::Debug {
     /// # Errors
     /// The system's own.
     fn try_lock(&self) -> io::Result<bool>;
+}
+
+/// The text of a random UUID (version 4) of these bytes.
+///
+/// ```
+/// use dsh_session_core::storage::uuid_v4;
+/// assert_eq!(uuid_v4([0xff; 16]), "ffffffff-ffff-4fff-bfff-ffffffffffff");
+/// ```
+#[must_use]
+pub fn uuid_v4(mut random: [u8; 16]) -> String {
+    random[6] = (random[6] & 0x0f) | 0x40;
+    random[8] = (random[8] & 0x3f) | 0x80;
+    let mut text = String::with_capacity(36);
+    for (index, byte) in random.iter().enumerate() {
+        if matches!(index, 4 | 6 | 8 | 10) {
+            text.push('-');
+        }
+        // Writing to a string cannot fail.
+        let _ = write!(text, "{byte:02x}");
+    }
+    text
+}
+
+/// A random UUID (version 4): what new messages are known by (`events.md` 4.1).
+///
+/// # Errors
+/// The system's own.
+pub fn random_uuid(storage: &dyn Storage) -> io::Result<String> {
+    let mut random = [0_u8; 16];
+    storage.fill_random(&mut random)?;
+    Ok(uuid_v4(random))
 }
 
 /// A file system, a clock and a source of randomness.

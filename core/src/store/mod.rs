@@ -6,6 +6,7 @@ mod fork;
 
 pub use fork::ForkSource;
 
+use crate::cancel::CancelToken;
 use crate::error::{Code, Error, Result};
 use crate::event::Event;
 use crate::format::header::SessionHeader;
@@ -326,7 +327,7 @@ impl SessionStore {
     /// `SESSION_NOT_LIVE`; those of [`Session::flush`].
     pub fn flush(&self, session: &Session) -> Result<bool> {
         self.entry_of(session)?;
-        session.flush()
+        session.flush_all(&CancelToken::new())
     }
 
     /// Calls `listener` with each event that a live session of this store commits, in order, on the appending thread.
