@@ -117,7 +117,6 @@ fn flushing_a_store_writes_what_its_sessions_have_accepted() {
     let sessions: Vec<_> = (0..3).map(|_| store.create(NewSession::new()).unwrap()).collect();
     for session in &sessions {
         session.append(&EventDraft::new("plugin:test/row", "{}").unwrap()).unwrap();
-        assert_eq!(session.pending().events, 1);
     }
     sessions[2].close().unwrap();
     store.flush().unwrap();

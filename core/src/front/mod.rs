@@ -34,6 +34,7 @@ use crate::store::SessionStore;
 use recording::Recording;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
+use std::time::Duration;
 use write_behind::WriteBehind;
 
 /// Settings of a store before it is opened.
@@ -43,6 +44,7 @@ pub struct StoreBuilder {
     storage: Arc<dyn Storage>,
     settings: FileSettings,
     rules: SessionRules,
+    write_behind_delay: Duration,
 }
 
 impl StoreBuilder {
@@ -52,6 +54,7 @@ impl StoreBuilder {
             storage: Arc::new(OsStorage::new()),
             settings: FileSettings::default(),
             rules: SessionRules::default(),
+            write_behind_delay: WRITE_BEHIND_DELAY,
         }
     }
 
@@ -105,12 +108,19 @@ impl StoreBuilder {
         self
     }
 
+    /// How long an accepted event waits at most before it is written without being asked; [`WRITE_BEHIND_DELAY`] unless set.
+    #[must_use]
+    pub fn write_behind_delay(mut self, delay: Duration) -> StoreBuilder {
+        self.write_behind_delay = delay;
+        self
+    }
+
     /// Opens the store. The root need not exist: the first session makes it.
     ///
     /// # Errors
     /// `IO` if the root is there and is no readable folder.
     pub fn open(self) -> Result<Store> {
-        let StoreBuilder { root, storage, settings, rules } = self;
+        let StoreBuilder { root, storage, settings, rules, write_behind_delay } = self;
         let (persistence, root): (Arc<dyn SessionPersistence>, _) = match root {
             Some(root) => {
                 let files = FilePersistence::with_storage(root, Arc::clone(&storage), settings)?;
@@ -124,7 +134,7 @@ impl StoreBuilder {
             persistence,
             root,
             process_id,
-            write_behind: Arc::new(WriteBehind::new(Arc::clone(&storage))),
+            write_behind: Arc::new(WriteBehind::new(Arc::clone(&storage), write_behind_delay)),
             reporter: rules.reporter.clone(),
             live: SessionStore::with(Arc::clone(&storage), rules),
             storage,

@@ -13,7 +13,7 @@ use crate::store::Detach;
 use std::collections::VecDeque;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 /// How long the first waiting event waits at most before it is written without being asked (`design.md` 5, Write-behind). Later events
 /// join it and do not put this off.
@@ -214,7 +214,7 @@ impl Durability for Recording {
         if is_due {
             self.write_behind.hurry(&self.me);
         } else if is_first {
-            self.write_behind.schedule(&self.me, Instant::now() + WRITE_BEHIND_DELAY);
+            self.write_behind.schedule(&self.me);
         }
     }
 

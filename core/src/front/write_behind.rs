@@ -7,7 +7,7 @@ use super::recording::Recording;
 use crate::storage::Storage;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError, Weak};
 use std::thread::{self, JoinHandle};
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 /// Writes sessions when their time has come. Dropping it ends the thread.
 #[derive(Debug)]
@@ -15,6 +15,7 @@ pub(super) struct WriteBehind {
     timer: Arc<Timer>,
     storage: Arc<dyn Storage>,
     process_id: u32,
+    delay: Duration,
     thread: Mutex<Option<JoinHandle<()>>>,
 }
 
@@ -36,13 +37,20 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 }
 
 impl WriteBehind {
-    pub(super) fn new(storage: Arc<dyn Storage>) -> WriteBehind {
+    pub(super) fn new(storage: Arc<dyn Storage>, delay: Duration) -> WriteBehind {
         let process_id = storage.process_id();
-        WriteBehind { timer: Arc::default(), storage, process_id, thread: Mutex::default() }
+        WriteBehind { timer: Arc::default(), storage, process_id, delay, thread: Mutex::default() }
     }
 
-    /// Has a session written at a time, unless that is planned for an earlier one.
-    pub(super) fn schedule(&self, recording: &Weak<Recording>, at: Instant) {
+    /// Has a session written when the delay has passed.
+    pub(super) fn schedule(&self, recording: &Weak<Recording>) {
+        // A delay past the end of time is a wish to write on flush alone.
+        if let Some(at) = Instant::now().checked_add(self.delay) {
+            self.schedule_at(recording, at);
+        }
+    }
+
+    fn schedule_at(&self, recording: &Weak<Recording>, at: Instant) {
         {
             let mut state = lock(&self.timer.state);
             match state.due.iter_mut().find(|(_, known)| known.ptr_eq(recording)) {
@@ -56,7 +64,7 @@ impl WriteBehind {
 
     /// Has a session written as soon as may be.
     pub(super) fn hurry(&self, recording: &Weak<Recording>) {
-        self.schedule(recording, Instant::now());
+        self.schedule_at(recording, Instant::now());
     }
 
     fn start(&self) {

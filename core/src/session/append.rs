@@ -246,13 +246,15 @@ impl EarlierEvents for Candidates<'_> {
 impl Acceptance<'_> {
     fn judge_all(&mut self, writer: &mut Writer, drafts: &[EventDraft], hub: &Hub) -> Result<()> {
         for (index, draft) in drafts.iter().enumerate() {
-            self.judge(writer, draft, hub).map_err(|error| error.with_index(index as u64))?;
+            let seq = self.earlier.first_seq + index as u64;
+            self.judge(writer, draft, seq, hub).map_err(|error| {
+                error.with_index(index as u64).with_seq(seq).with_event_type(draft.kind())
+            })?;
         }
         Ok(())
     }
 
-    fn judge(&mut self, writer: &mut Writer, draft: &EventDraft, hub: &Hub) -> Result<()> {
-        let seq = self.earlier.first_seq + self.earlier.events.len() as u64;
+    fn judge(&mut self, writer: &mut Writer, draft: &EventDraft, seq: u64, hub: &Hub) -> Result<()> {
         check_draft(draft, seq, hub)?;
         let (event, verdict) = draft.build_judged(seq, hub.storage.now_unix_ms())?;
         if draft.is_ignorable() {
