@@ -28,7 +28,7 @@ rust-test: python-tools
 	@if command -v npm >/dev/null; then (cd examples/node && npm install --silent --no-audit --no-fund) || echo "SKIPPED: koffi could not be installed"; fi
 	PATH="$(CURDIR)/$(VENV)/bin:$$PATH" $(CARGO) test --workspace
 
-test: lint rust-test python-test
+test: lint rust-test python-test wheel
 
 bench: bench-core bench-borders
 
