@@ -24,14 +24,14 @@ static_assert(!std::is_copy_constructible_v<dsh::Log> && !std::is_copy_construct
 
 // The error that a call throws.
 template <typename Call>
-static dsh::Error thrown(Call call)
+static dsh::Error thrown(Call call, int line = __builtin_LINE())
 {
     try {
         call();
     } catch (const dsh::Error &error) {
         return error;
     }
-    std::fprintf(stderr, "nothing was thrown\n");
+    std::fprintf(stderr, "%s:%d: nothing was thrown\n", __FILE__, line);
     std::exit(1);
 }
 
@@ -159,10 +159,12 @@ static void watch(dsh::Store &store)
     }
     CHECK(caught == 1 && !failing.next() && contains(*store.verify("one").next(), "\"ok\""));
 
-    // A call that fails keeps nothing of the callback.
-    CHECK(thrown([&] { store.verify("nowhere", [kept](const dsh::Progress &) { return *kept == 0; }); }).code() ==
-          DSH_E_SESSION_NOT_FOUND);
-    CHECK(kept.use_count() == 1);
+    // A call that fails keeps nothing of the callback; a walk that fails tells of no progress.
+    auto never = [kept](const dsh::Progress &) -> bool { std::abort(); };
+    dsh::CancelToken cancel;
+    cancel.fire();
+    CHECK(thrown([&] { store.verify(std::nullopt, never, &cancel); }).code() == DSH_E_CANCELLED && kept.use_count() == 2);
+    CHECK(thrown([&] { store.verify("nowhere", never).next(); }).code() == DSH_E_SESSION_NOT_FOUND && kept.use_count() == 2);
     store.remove("three");
 }
 
