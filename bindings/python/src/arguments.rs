@@ -7,9 +7,49 @@ use dsh_session_core::json::ObjectText;
 use dsh_session_core::{
     Access, Code, Encoding, Error, EventDraft, EventRange, NewSession, Result, SurfaceOp,
 };
+use pyo3::exceptions::{PyOverflowError, PyUnicodeError};
 use pyo3::prelude::*;
-use pyo3::types::{PyDict, PyString};
+use pyo3::types::{PyBytes, PyDict, PyString};
 use std::path::PathBuf;
+
+/// An argument of the right type. Where its value is one that the library cannot take (a number out of range, a str that is no
+/// Unicode text) the exception is the library's `InvalidArgumentError`, not one of the conversion.
+#[derive(Debug, Default)]
+pub(crate) struct Given<T>(pub(crate) T);
+
+impl<'a, 'py, T: FromPyObject<'a, 'py>> FromPyObject<'a, 'py> for Given<T> {
+    type Error = PyErr;
+
+    fn extract(value: Borrowed<'a, 'py, PyAny>) -> PyResult<Given<T>> {
+        value.extract::<T>().map(Given).map_err(|refusal| {
+            let (py, refusal) = (value.py(), refusal.into());
+            if refusal.is_instance_of::<PyOverflowError>(py) {
+                raise(py, &invalid(format!("the number {} is out of range", &*value)))
+            } else if refusal.is_instance_of::<PyUnicodeError>(py) {
+                raise(py, &invalid("a str holds a lone surrogate, which no name can"))
+            } else {
+                refusal
+            }
+        })
+    }
+}
+
+/// A path, from a `str` or a path object.
+#[derive(Debug)]
+pub(crate) struct GivenPath(pub(crate) PathBuf);
+
+impl<'a, 'py> FromPyObject<'a, 'py> for GivenPath {
+    type Error = PyErr;
+
+    fn extract(value: Borrowed<'a, 'py, PyAny>) -> PyResult<GivenPath> {
+        if value.is_instance_of::<PyBytes>() {
+            let error = invalid("a path is a str or a path object, not bytes")
+                .with_advice("use os.fsdecode to make a str of it");
+            return Err(raise(value.py(), &error));
+        }
+        value.extract::<Given<PathBuf>>().map(|path| GivenPath(path.0))
+    }
+}
 
 pub(crate) fn invalid(message: impl Into<String>) -> Error {
     Error::new(Code::InvalidArgument, message)
@@ -30,8 +70,18 @@ pub(crate) fn access(name: &str) -> Result<Access> {
     }
 }
 
+/// The number of an argument that may be left out.
+pub(crate) fn number<T>(given: Option<Given<T>>) -> Option<T> {
+    given.map(|given| given.0)
+}
+
 /// `from_seq` and `count`, or `newest`.
-pub(crate) fn range(from_seq: u64, count: Option<u64>, newest: Option<u64>) -> Result<EventRange> {
+pub(crate) fn range(
+    from_seq: Given<u64>,
+    count: Option<Given<u64>>,
+    newest: Option<Given<u64>>,
+) -> Result<EventRange> {
+    let (from_seq, count, newest) = (from_seq.0, number(count), number(newest));
     match newest {
         Some(_) if from_seq != 0 || count.is_some() => {
             Err(invalid("`newest` excludes `from_seq` and `count`"))
