@@ -129,9 +129,10 @@ mod tests {
     fn what_would_reach_a_terminal_as_a_command_is_shown_instead() {
         assert_eq!(visible("a\u{1b}[2J\n\u{9b}b\u{202e}c\u{7f}"), r"a\u{1b}[2J\u{a}\u{9b}b\u{202e}c\u{7f}");
         assert_eq!(visible("日本 é 👍 \\"), "日本 é 👍 \\");
-        assert_eq!(table(&[vec!["\t".to_owned(), "x".to_owned()], vec!["12345".to_owned(), "y".to_owned()]]), [
-            r"\u{9}  x", "12345  y"
-        ]);
+        assert_eq!(
+            table(&[vec!["\t".to_owned(), "x".to_owned()], vec!["12345".to_owned(), "y".to_owned()]]),
+            [r"\u{9}  x", "12345  y"]
+        );
     }
 
     #[test]
