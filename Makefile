@@ -26,9 +26,11 @@ lint:
 # cmake comes from .venv, koffi from npm where there is one; what is not there is skipped aloud.
 rust-test: python-tools
 	@if command -v npm >/dev/null; then (cd examples/node && npm install --silent --no-audit --no-fund) || echo "SKIPPED: koffi could not be installed"; fi
+	@# What is installed is looked at beside what the tests are built with.
+	$(CARGO) build --release --quiet -p dsh-session-ffi
 	PATH="$(CURDIR)/$(VENV)/bin:$$PATH" $(CARGO) test --workspace
 
-test: lint rust-test python-test
+test: lint rust-test python-test wheel
 
 bench: bench-core bench-borders
 

@@ -680,7 +680,8 @@ void dsh_cancel_free(dsh_cancel *cancel);
 
 /**
  * The next line: a JSON object without a newline, lent until the next call on the iterator and followed by a
- * NUL. `DSH_DONE` at the end. Fails with `DSH_E_INVALID_ARGUMENT` if another thread is inside.
+ * NUL. `DSH_DONE` at the end, and after a failure. Fails with what the work finds, and with
+ * `DSH_E_INVALID_ARGUMENT` if another thread is inside.
  */
 dsh_status dsh_lines_next(dsh_lines *lines, dsh_str *line, dsh_error **err);
 

@@ -250,6 +250,47 @@ private:
     ::dsh_event event_ = DSH_EVENT_INIT;
 };
 
+/* How far long work has come. */
+struct Progress {
+    std::uint64_t sessions_done = 0;
+    std::uint64_t sessions = 0;
+    std::uint64_t bytes_done = 0;
+    std::uint64_t bytes = 0;
+};
+
+/* Told after each step of long work, on the thread that does it; false stops the work with DSH_E_CANCELLED. */
+using ProgressCallback = std::function<bool(const Progress &)>;
+
+namespace detail {
+
+/* A progress callback as C knows it. What the host's function throws never crosses the library: it stops the work, is kept here, and is thrown
+ * again by the step that told of the progress. */
+struct Reporter {
+    ProgressCallback callback;
+    std::exception_ptr thrown;
+
+    static std::int32_t tell(std::uint64_t sessions_done, std::uint64_t sessions, std::uint64_t bytes_done, std::uint64_t bytes,
+                             void *user) noexcept
+    {
+        Reporter &self = *static_cast<Reporter *>(user);
+        try {
+            return self.callback(Progress{sessions_done, sessions, bytes_done, bytes}) ? 0 : 1;
+        } catch (...) {
+            self.thrown = std::current_exception();
+            return 1;
+        }
+    }
+
+    void rethrow()
+    {
+        if (thrown != nullptr) {
+            std::rethrow_exception(std::exchange(thrown, nullptr));
+        }
+    }
+};
+
+} // namespace detail
+
 /* Lines of JSON, walked once: `for (std::string_view line : lines)`. */
 class Lines {
 public:
@@ -257,7 +298,10 @@ public:
     using iterator = detail::Iterator<Lines>;
     using Owner = detail::Handle<::dsh_lines, ::dsh_lines_free>;
 
-    explicit Lines(Owner handle) : handle_(std::move(handle)) {}
+    explicit Lines(Owner handle, std::unique_ptr<detail::Reporter> reporter = nullptr)
+        : reporter_(std::move(reporter)), handle_(std::move(handle))
+    {
+    }
     iterator begin() { return iterator(this); }
     iterator end() { return iterator(); }
 
@@ -272,12 +316,22 @@ private:
     bool step()
     {
         ::dsh_str line = {nullptr, 0};
-        auto call = [&](::dsh_error **error) { return ::dsh_lines_next(handle_.get(), &line, error); };
-        bool is_there = detail::check(call) == DSH_OK;
+        ::dsh_error *error = nullptr;
+        ::dsh_status status = ::dsh_lines_next(handle_.get(), &line, &error);
+        detail::ErrorHandle owner(error);
+        if (reporter_ != nullptr) {
+            reporter_->rethrow();
+        }
+        detail::check([&](::dsh_error **out) {
+            *out = owner.release();
+            return status;
+        });
         item_ = detail::view(line);
-        return is_there;
+        return status == DSH_OK;
     }
 
+    /* At an address that stays when this moves: the walk has it. */
+    std::unique_ptr<detail::Reporter> reporter_;
     Owner handle_;
     std::string_view item_;
 };
@@ -630,11 +684,23 @@ public:
     /* Every session, or one, judged: a line of JSON each. */
     Lines verify(std::optional<std::string_view> id = std::nullopt, const CancelToken *cancel = nullptr) const
     {
+        return verify(id, nullptr, cancel);
+    }
+
+    /* The same, with `progress` told after each step of the walk. What it throws comes out of that step, and ends the walk. */
+    Lines verify(std::optional<std::string_view> id, ProgressCallback progress, const CancelToken *cancel = nullptr) const
+    {
         std::string_view given = id.value_or(std::string_view());
-        return Lines(detail::open<Lines::Owner>([&](::dsh_lines **out, ::dsh_error **error) {
-            return ::dsh_query_verify(get(), id ? non_null(given) : nullptr, given.size(), nullptr, nullptr, nullptr, token(cancel),
-                                      out, error);
-        }));
+        std::unique_ptr<detail::Reporter> reporter;
+        if (progress) {
+            reporter.reset(new detail::Reporter{std::move(progress), nullptr});
+        }
+        auto handle = detail::open<Lines::Owner>([&](::dsh_lines **out, ::dsh_error **error) {
+            return ::dsh_query_verify(get(), id ? non_null(given) : nullptr, given.size(),
+                                      reporter == nullptr ? nullptr : &detail::Reporter::tell, reporter.get(), nullptr,
+                                      token(cancel), out, error);
+        });
+        return Lines(std::move(handle), std::move(reporter));
     }
 
     Events salvage(std::string_view id, const CancelToken *cancel = nullptr) const

@@ -22,6 +22,19 @@ pub(crate) struct LinesValue(Mutex<Walk>);
 struct Walk {
     next: Box<dyn FnMut() -> Result<Option<String>> + Send>,
     line: String,
+    /// Set by a failure: a walk does not go on past one.
+    is_over: bool,
+}
+
+impl Walk {
+    fn step(&mut self) -> Result<Option<String>> {
+        if self.is_over {
+            return Ok(None);
+        }
+        let step = (self.next)();
+        self.is_over = step.is_err();
+        step
+    }
 }
 
 impl fmt::Debug for LinesValue {
@@ -32,7 +45,7 @@ impl fmt::Debug for LinesValue {
 
 impl LinesValue {
     pub(crate) fn new(next: impl FnMut() -> Result<Option<String>> + Send + 'static) -> LinesValue {
-        LinesValue(Mutex::new(Walk { next: Box::new(next), line: String::new() }))
+        LinesValue(Mutex::new(Walk { next: Box::new(next), line: String::new(), is_over: false }))
     }
 }
 
@@ -43,7 +56,8 @@ impl Kind for dsh_lines {
 }
 
 /// The next line: a JSON object without a newline, lent until the next call on the iterator and followed by a
-/// NUL. `DSH_DONE` at the end. Fails with `DSH_E_INVALID_ARGUMENT` if another thread is inside.
+/// NUL. `DSH_DONE` at the end, and after a failure. Fails with what the work finds, and with
+/// `DSH_E_INVALID_ARGUMENT` if another thread is inside.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn dsh_lines_next(
     lines: *mut dsh_lines,
@@ -55,7 +69,7 @@ pub unsafe extern "C" fn dsh_lines_next(
         guard::call(lines, err, |value| {
             let line = Out::new(line, "the line")?;
             let mut walk = value.0.try_lock().map_err(|_| busy("iterator of lines"))?;
-            let Some(mut next) = (walk.next)()? else { return Ok(DSH_DONE) };
+            let Some(mut next) = walk.step()? else { return Ok(DSH_DONE) };
             let len = next.len();
             next.push('\0');
             walk.line = next;

@@ -148,9 +148,6 @@ pub unsafe extern "C" fn dsh_store_open(
                 Store::in_memory()?
             } else {
                 let root = input::some_text(root, root_len, "the root")?;
-                if root.contains('\0') {
-                    return Err(invalid("the root holds a NUL"));
-                }
                 let mut builder = Store::builder(root).limits(limits);
                 if let Some(encoding) = encoding {
                     builder = builder.encoding(encoding);

@@ -6,7 +6,9 @@ mod support;
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write as _;
 use std::fs;
+use std::path::{Path, PathBuf};
 use std::process::Command;
+use std::time::SystemTime;
 
 const LIST: &str = "tests/abi/symbols.txt";
 
@@ -23,14 +25,34 @@ fn listed() -> BTreeMap<String, String> {
         .collect()
 }
 
-fn exported() -> BTreeSet<String> {
-    let library = support::library("libdsh_session.so");
+fn symbols_of(library: &Path) -> BTreeSet<String> {
     let text = support::run(Command::new("nm").args(["-D", "--defined-only", "--format=posix"]).arg(library));
-    text.lines()
-        .filter_map(|line| line.split_whitespace().next())
-        .filter(|symbol| !symbol.starts_with(TEST_PREFIX))
-        .map(str::to_owned)
-        .collect()
+    text.lines().filter_map(|line| line.split_whitespace().next()).map(str::to_owned).collect()
+}
+
+/// What the library built for the tests exports, its own additions aside.
+fn exported() -> BTreeSet<String> {
+    let mut symbols = symbols_of(&support::library("libdsh_session.so"));
+    symbols.retain(|symbol| !symbol.starts_with(TEST_PREFIX));
+    symbols
+}
+
+/// When the newest source of the library was written.
+fn newest_source() -> SystemTime {
+    let mut folders: Vec<PathBuf> =
+        ["core/src", "ffi/src"].iter().map(|it| support::root().join(it)).collect();
+    let mut newest = SystemTime::UNIX_EPOCH;
+    while let Some(folder) = folders.pop() {
+        for entry in fs::read_dir(folder).unwrap().map(Result::unwrap) {
+            let facts = entry.metadata().unwrap();
+            if facts.is_dir() {
+                folders.push(entry.path());
+            } else {
+                newest = newest.max(facts.modified().unwrap());
+            }
+        }
+    }
+    newest
 }
 
 #[test]
@@ -46,6 +68,20 @@ fn the_exported_symbols_are_the_listed_ones() {
         let _ = writeln!(text, "{symbol} {version}");
     }
     support::expect_file(LIST, &text);
+}
+
+#[test]
+fn the_library_that_is_installed_exports_the_listed_symbols_and_no_others() {
+    let Some(library) = support::release_library("libdsh_session.so") else {
+        return support::skipped(
+            "no release build of the library to look at (cargo build --release -p dsh-session-ffi)",
+        );
+    };
+    if fs::metadata(&library).unwrap().modified().unwrap() < newest_source() {
+        return support::skipped("the release build of the library is older than its sources");
+    }
+    let listed: BTreeSet<String> = listed().into_keys().collect();
+    assert_eq!(symbols_of(&library), listed);
 }
 
 #[test]

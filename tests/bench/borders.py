@@ -62,8 +62,14 @@ def report(name: str, value: float, note: str, at_most: float | None = None, at_
 def reading(rust: list[str], c: list[str], root: Path, threads: int) -> None:
     with ExitStack() as stack:
         commands = {"Rust": [*rust, "read"], "C views": [*c, "read"], "Python raw": [*PYTHON, "read"], "Python data": [*PYTHON, "data"]}
+        if sys.version_info >= (3, 11):
+            commands["Python views"] = [*PYTHON, "view"]
+        else:
+            print("SKIPPED: views of events need Python 3.11")
         times = take_turns({name: Loop(stack, command, root, threads) for name, command in commands.items()}, ROUNDS)
-    for name, aim in (("C views", 1.05), ("Python raw", 1.5), ("Python data", None)):
+    for name, aim in (("C views", 1.05), ("Python views", 1.5), ("Python raw", 1.5), ("Python data", None)):
+        if name not in times:
+            continue
         medians = [f"{statistics.median(times[one]) * 1e3:.1f} ms" for one in (name, "Rust")]
         value = ratio(times[name], times["Rust"])
         report(f"read, {name}, threads {threads}", value, f"{medians[0]} / Rust {medians[1]}", at_most=aim)

@@ -1,7 +1,8 @@
 """The loops of the border bench in Python: each goes round once for each line on standard input and prints what it measured by a
 monotonic clock. ``borders.py`` runs it.
 
-    read ROOT THREADS      seconds for `raw` of every event
+    view ROOT THREADS      seconds for a view of every event, where it lies (Python 3.11 or later)
+    read ROOT THREADS      seconds for `raw` of every event, a copy
     data ROOT THREADS      seconds for `data` of every event
     append ROOT BATCHES    seconds for small batches, each flushed
     share ROOT THREADS     what part of its speed a counting thread keeps while another one reads
@@ -24,6 +25,15 @@ def read(root: str, threads: int) -> None:
         count = size = 0
         for event in store.events("bench"):
             size += len(event.raw)
+            count += 1
+    assert count == EVENTS
+
+
+def view(root: str, threads: int) -> None:
+    with dsh.Store(root, threads=threads) as store:
+        count = size = 0
+        for event in store.events("bench"):
+            size += len(memoryview(event))
             count += 1
     assert count == EVENTS
 
@@ -74,6 +84,7 @@ def share(root: str, threads: int) -> float:
 def main() -> None:
     what, root, number = sys.argv[1], sys.argv[2], int(sys.argv[3])
     once: dict[str, Callable[[], float]] = {
+        "view": lambda: seconds(lambda: view(root, number)),
         "read": lambda: seconds(lambda: read(root, number)),
         "data": lambda: seconds(lambda: data(root, number)),
         "append": lambda: append(root, number),

@@ -1,7 +1,12 @@
 // A program as a C++ host would write it: everything in dsh_session.hpp once. The first argument is an empty folder.
 #include <cstdio>
 #include <cstdlib>
+#include <memory>
+#include <optional>
+#include <string>
+#include <string_view>
 #include <type_traits>
+#include <vector>
 
 #include "dsh_session.hpp"
 
@@ -19,14 +24,14 @@ static_assert(!std::is_copy_constructible_v<dsh::Log> && !std::is_copy_construct
 
 // The error that a call throws.
 template <typename Call>
-static dsh::Error thrown(Call call)
+static dsh::Error thrown(Call call, int line = __builtin_LINE())
 {
     try {
         call();
     } catch (const dsh::Error &error) {
         return error;
     }
-    std::fprintf(stderr, "nothing was thrown\n");
+    std::fprintf(stderr, "%s:%d: nothing was thrown\n", __FILE__, line);
     std::exit(1);
 }
 
@@ -115,6 +120,54 @@ static void ask(dsh::Store &store)
     CHECK(store.remove("two").empty());
 }
 
+// A type that no library knows.
+struct HostError {
+    std::uint64_t sessions_done;
+};
+
+static void watch(dsh::Store &store)
+{
+    store.create(R"({"id":"three"})").flush();
+    std::vector<dsh::Progress> told;
+    auto kept = std::make_shared<int>(0);
+    {
+        auto lines = store.verify(std::nullopt, [&told, kept](const dsh::Progress &progress) {
+            told.push_back(progress);
+            return true;
+        });
+        dsh::Lines moved = std::move(lines);
+        std::size_t count = 0;
+        for (std::string_view line : moved) {
+            CHECK(contains(line, "\"outcome\":\"ok\""));
+            CHECK(told.size() == ++count && told.back().sessions_done == count && told.back().sessions == 2);
+        }
+        CHECK(count == 2 && told.back().bytes_done == told.back().bytes && told.back().bytes > 0 && kept.use_count() == 2);
+    }
+    CHECK(kept.use_count() == 1);
+
+    // False stops the walk, for good.
+    auto stopped = store.verify(std::nullopt, [](const dsh::Progress &) { return false; });
+    CHECK(thrown([&] { stopped.next(); }).code() == DSH_E_CANCELLED && !stopped.next());
+
+    // What the callback throws comes out of the step as it is, never through the library, whose handles stay usable.
+    auto failing = store.verify("one", [](const dsh::Progress &progress) -> bool { throw HostError{progress.sessions_done}; });
+    std::uint64_t caught = 0;
+    try {
+        failing.next();
+    } catch (const HostError &error) {
+        caught = error.sessions_done;
+    }
+    CHECK(caught == 1 && !failing.next() && contains(*store.verify("one").next(), "\"ok\""));
+
+    // A call that fails keeps nothing of the callback; a walk that fails tells of no progress.
+    auto never = [kept](const dsh::Progress &) -> bool { std::abort(); };
+    dsh::CancelToken cancel;
+    cancel.fire();
+    CHECK(thrown([&] { store.verify(std::nullopt, never, &cancel); }).code() == DSH_E_CANCELLED && kept.use_count() == 2);
+    CHECK(thrown([&] { store.verify("nowhere", never).next(); }).code() == DSH_E_SESSION_NOT_FOUND && kept.use_count() == 2);
+    store.remove("three");
+}
+
 static void errors(dsh::Store &store)
 {
     dsh::Error error = thrown([&] { store.open_session("nowhere"); });
@@ -144,6 +197,7 @@ int main(int count, char **arguments)
     record(store);
     read_back(store);
     ask(store);
+    watch(store);
     errors(store);
     store.flush();
     store.set_log_callback({});

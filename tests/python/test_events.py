@@ -3,7 +3,12 @@
 from __future__ import annotations
 
 import copy
+import ctypes
+import gc
+import io
 import pickle
+import sys
+import weakref
 from pathlib import Path
 
 import pytest
@@ -37,6 +42,79 @@ def test_an_event_shows_its_row_and_its_fields() -> None:
     assert event.logical_row == ROW.replace("[[0,2]]", "[0,1,2]")
     assert event.surface_op is None and event.ignorable
     assert dsh.Event.from_row({"type": "turn/end", "seq": 0, "time": 1, "data": {}}).source_event_seqs is None
+
+
+class PyBuffer(ctypes.Structure):
+    """The `Py_buffer` of Python's stable interface: tells where a view points, which Python code cannot ask."""
+
+    _fields_ = [
+        ("buf", ctypes.c_void_p),
+        ("obj", ctypes.py_object),
+        ("len", ctypes.c_ssize_t),
+        ("itemsize", ctypes.c_ssize_t),
+        ("readonly", ctypes.c_int),
+        ("ndim", ctypes.c_int),
+        ("format", ctypes.c_char_p),
+        ("shape", ctypes.c_void_p),
+        ("strides", ctypes.c_void_p),
+        ("suboffsets", ctypes.c_void_p),
+        ("internal", ctypes.c_void_p),
+    ]
+
+
+def address(view: memoryview) -> int:
+    buffer = PyBuffer()
+    assert ctypes.pythonapi.PyObject_GetBuffer(ctypes.py_object(view), ctypes.byref(buffer), 0) == 0
+    where = buffer.buf
+    ctypes.pythonapi.PyBuffer_Release(ctypes.byref(buffer))
+    assert isinstance(where, int)
+    return where
+
+
+if sys.version_info >= (3, 11):
+
+    def test_views_of_events_lie_where_the_library_read_them(root: Path) -> None:
+        with dsh.Store(root) as store:
+            with store.create(id="s1") as session:
+                session.append_many([NOTE] * 3)
+            events = list(store.events("s1"))
+        views = [memoryview(event) for event in events]
+        assert [bytes(view) for view in views] == [event.raw for event in events]
+        assert [view.obj for view in views] == events
+        # The same bytes each time, and those of neighbours one newline apart, as in the log: nobody has copied them.
+        assert [address(view) for view in views] == [address(memoryview(event)) for event in events]
+        assert [address(view) + len(view) + 1 for view in views[:-1]] == [address(view) for view in views[1:]]
+
+    def test_a_view_outlives_its_event_its_walk_and_its_store(root: Path) -> None:
+        store = dsh.Store(root)
+        with store.create(id="s1") as session:
+            session.append_many([NOTE] * 300)
+        walk = store.events("s1")
+        view = memoryview(next(walk))
+        whole = bytes(view)
+        dropped = weakref.ref(store)
+        store.remove("s1")
+        store.close()
+        del walk, store
+        gc.collect()
+        assert dropped() is None and bytes(view) == whole and whole.startswith(b'{"type":')
+
+    def test_a_view_is_read_only_and_counts_as_bytes() -> None:
+        event = dsh.Event.from_row(ROW)
+        view = memoryview(event)
+        assert view.readonly and (view.format, view.ndim, view.shape) == ("B", 1, (len(ROW),))
+        with pytest.raises(TypeError):
+            view[0] = 0
+        with pytest.raises(TypeError):
+            ctypes.c_char.from_buffer(event)
+        file = io.BytesIO()
+        assert file.write(event) == len(ROW) and file.getvalue() == event.raw and hash(view) == hash(event.raw)
+
+else:
+
+    def test_an_event_is_no_buffer_where_python_has_no_stable_ones() -> None:
+        with pytest.raises(TypeError):
+            memoryview(dsh.Event.from_row(ROW))  # type: ignore[arg-type]
 
 
 def test_numbers_of_a_stored_row_keep_what_they_are(root: Path) -> None:

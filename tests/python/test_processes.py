@@ -173,6 +173,85 @@ def test_what_was_accepted_survives_a_forgotten_close(root: Path, run_python: Ru
         assert "ResourceWarning: unclosed session" in done.stderr
 
 
+# What a thread may be doing in the library when the interpreter ends. Each goes on for ever and counts its rounds.
+INSIDE = {
+    "appending and flushing": "session.append('plugin:acme/note', {}); session.flush(); tell(session.next_seq)",
+    "reading": "list(store.events('big'))",
+    "checking": "log.check()",
+    "listing": "store.list()",
+    "verifying with progress": "store.verify(progress=lambda progress: None)",
+    "opening and dropping": "store.open_log('big')",
+    "taking views": "views = [memoryview(event) if buffers else event.raw for event in store.events('big', newest=50)]",
+    "waiting in asyncio": "asyncio.run(aio.SessionLog(log).check())",
+}
+
+# Ways for the main thread to end while they are inside.
+ENDINGS = {"falls off its end": "", "leaves by sys.exit": "sys.exit()", "fails": "raise KeyError('the script fails')"}
+
+FINALIZATION = """
+import asyncio, os, sys, threading, dsh_session as dsh
+from dsh_session import aio
+
+store = dsh.Store(sys.argv[1])
+session = store.create(id="s1")
+log = store.open_log("big")
+buffers = sys.version_info >= (3, 11)
+rounds = [0, 0, 0]
+has_begun = threading.Barrier(len(rounds) + 1)
+
+def tell(next_seq):
+    os.write(1, b"%d\\n" % next_seq)
+
+def work(index):
+    while True:
+        {inside}
+        rounds[index] += 1
+        if rounds[index] == 3:
+            has_begun.wait()
+
+class Last:
+    # Collected while the interpreter is taken down: the library lets go of the interpreter here, so a thread whose call ends meanwhile
+    # tries to come back to an interpreter that is no more.
+    def __del__(self, log=log, os=os, is_finalizing=sys.is_finalizing):
+        for _ in range(20):
+            assert log.event_count() == 500
+        os.write(2, b"finalizing: %d\\n" % is_finalizing())
+
+# Not among the names of the script, which the threads keep alive: modules are emptied.
+threading.last = Last()
+for index in range(len(rounds)):
+    threading.Thread(target=work, args=(index,), daemon=True).start()
+has_begun.wait()
+{ending}
+"""
+
+
+@pytest.mark.parametrize("ending", ENDINGS.values(), ids=ENDINGS.keys())
+@pytest.mark.parametrize("inside", INSIDE.values(), ids=INSIDE.keys())
+def test_threads_inside_the_library_neither_crash_nor_hold_an_interpreter_that_ends(
+    root: Path, run_python: RunPython, inside: str, ending: str
+) -> None:
+    with dsh.Store(root) as store, store.create(id="big") as session:
+        session.append_many([("plugin:acme/note", "x" * 2_000)] * 500)
+    script = FINALIZATION.replace("{inside}", inside).replace("{ending}", ending)
+    for _ in range(2):
+        # `run_python` fails if the process hangs.
+        done = run_python(script, root)
+        assert done.returncode == ("KeyError" in ending), (done.returncode, done.stderr)
+        for word in ("panicked", "Fatal", "fatal", "terminate called"):
+            assert word not in done.stderr, done.stderr
+        assert "finalizing: 1\n" in done.stderr, done.stderr
+        acknowledged = max(map(int, done.stdout.split()), default=0)
+        with dsh.Store(root) as store:
+            if store.stat("s1") is not None:
+                # Owned by nobody, and what a flush told of is there.
+                with store.open_session("s1") as session:
+                    assert session.next_seq >= acknowledged
+                store.remove("s1")
+            else:
+                assert acknowledged == 0
+
+
 @pytest.mark.filterwarnings("always::ResourceWarning")
 def test_a_forgotten_handle_is_told_once_and_a_closed_one_never(root: Path, recwarn: pytest.WarningsRecorder) -> None:
     with dsh.Store(root) as store:

@@ -1,22 +1,30 @@
-"""Tries the distributions in a folder: the wheel where there is no compiler, the source distribution where there is one.
+"""Tries the distributions in a folder: the wheels where there is no compiler, the source distribution where there is one.
 
     python tests/python/try_distributions.py dist
 
-The wheel is installed in a fresh environment without an index, so it can have no dependencies, and runs the Python of the README and the
-command line. The source distribution is built outside of the repository, and its wheel is tried in the same way.
+A wheel is installed in a fresh environment without an index, so it can have no dependencies, and runs the Python of the README and the
+command line. Which wheel it is, pip says; the one for the oldest Python is tried on this one as well. The source distribution is unpacked
+and built outside of the repository, with nothing from it but cargo's cache of other crates, and its wheel is tried in the same way.
 """
 
 from __future__ import annotations
 
 import os
 import re
+import shutil
 import subprocess
 import sys
 import tempfile
 import venv
+import zipfile
 from pathlib import Path
 
-README = Path(__file__).parents[2] / "bindings" / "python" / "README.md"
+PACKAGE = Path(__file__).parents[2] / "bindings" / "python"
+README = PACKAGE / "README.md"
+# What must travel with every copy of the library.
+LICENSES = {name: (PACKAGE / name).read_bytes() for name in ("LICENSE", "THIRD-PARTY-NOTICES.md")}
+OLDEST, NEWER = "cp310", "cp311"
+HAS_BUFFERS = "import dsh_session as d; print(bytes(memoryview(d.Event.from_row({'type': 'a', 'seq': 0, 'time': 1, 'data': 1})))[:8])"
 
 
 def readme_python() -> str:
@@ -26,8 +34,23 @@ def readme_python() -> str:
     return "\n".join(blocks)
 
 
-def try_wheel(wheel: Path, folder: Path) -> None:
-    """Installs the wheel in an environment of its own and uses it as the README says."""
+def check_licenses(held: dict[str, bytes], where: str) -> None:
+    """What the distribution holds is, by name, the licence and the notices of this tree."""
+    for name, text in LICENSES.items():
+        found = [member for member in held if Path(member).name == name and held[member] == text]
+        assert found, f"{where} holds no {name} of this tree: {sorted(held)}"
+
+
+def check_wheel(wheel: Path) -> None:
+    with zipfile.ZipFile(wheel) as archive:
+        held = {name: archive.read(name) for name in archive.namelist() if ".dist-info/" in name}
+    check_licenses(held, wheel.name)
+    (metadata,) = (text for name, text in held.items() if name.endswith("/METADATA"))
+    assert b"Requires-Dist" not in metadata and b"Requires-Python: >=3.10" in metadata
+
+
+def try_wheel(wheel: Path, folder: Path, buffers: bool, index: Path | None = None) -> None:
+    """Installs a wheel in an environment of its own, by name from `index` where there is one, and uses it as the README says."""
     environment = folder / "environment"
     venv.create(environment, with_pip=True)
     python = environment / "bin" / "python"
@@ -39,26 +62,55 @@ def try_wheel(wheel: Path, folder: Path) -> None:
         assert done.returncode == 0, f"{command}\n{done.stdout}\n{done.stderr}"
         return done.stdout
 
-    run(python, "-m", "pip", "install", "--quiet", "--no-index", wheel)
+    if index is None:
+        run(python, "-m", "pip", "install", "--quiet", "--no-index", wheel)
+    else:
+        said = run(python, "-m", "pip", "install", "--no-index", "--find-links", index, "--only-binary", ":all:", "dsh-session")
+        assert wheel.name in said, said
     run(python, "-W", "error", "-c", readme_python())
     listed = run(environment / "bin" / "dsh-session", "--root", "sessions", "--json", "list")
     assert listed.count('"header"') == 3, listed
     assert run(python, "-m", "dsh_session", "--root", "sessions", "--json", "list") == listed
+    asked = subprocess.run([python, "-c", HAS_BUFFERS], env=bare, capture_output=True, text=True, check=False)
+    if buffers:
+        assert asked.stdout == "b'{\"type\":'\n", asked.stderr
+    else:
+        assert asked.returncode == 1 and "TypeError" in asked.stderr, asked.stderr
+
+
+def build_elsewhere(source: Path, folder: Path) -> Path:
+    """Unpacks the source distribution and builds a wheel of it, with the tools of this environment."""
+    shutil.unpack_archive(source, folder / "sources")
+    (unpacked,) = (folder / "sources").iterdir()
+    check_licenses({path.name: path.read_bytes() for path in unpacked.iterdir() if path.is_file()}, source.name)
+    build = [sys.executable, "-m", "pip", "wheel", "--quiet", "--disable-pip-version-check", "--no-deps", "--no-build-isolation"]
+    tools = {**os.environ, "PATH": f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"}
+    subprocess.run([*build, unpacked, "-w", folder / "wheels"], cwd=folder, env=tools, check=True)
+    (wheel,) = (folder / "wheels").glob("*.whl")
+    return wheel
 
 
 def main() -> None:
     dist = Path(sys.argv[1]).resolve()
-    (wheel,) = dist.glob("*.whl")
+    wheels = {wheel.name.split("-")[2]: wheel for wheel in dist.glob("*-abi3-*.whl")}
+    assert set(wheels) == {OLDEST, NEWER}, wheels
     (source,) = dist.glob("*.tar.gz")
-    assert "-cp310-abi3-" in wheel.name, wheel.name
+    has_buffers = sys.version_info >= (3, 11)
+    for wheel in wheels.values():
+        check_wheel(wheel)
     with tempfile.TemporaryDirectory() as folder:
-        try_wheel(wheel, Path(folder))
+        chosen = wheels[NEWER if has_buffers else OLDEST]
+        try_wheel(chosen, Path(folder), buffers=has_buffers, index=dist)
+        print(f"{chosen.name} works: pip chooses it, no compiler is needed", flush=True)
+    if has_buffers:
+        with tempfile.TemporaryDirectory() as folder:
+            try_wheel(wheels[OLDEST], Path(folder), buffers=False)
+            print(f"{wheels[OLDEST].name} works, without buffers", flush=True)
     with tempfile.TemporaryDirectory() as folder:
-        build = [sys.executable, "-m", "pip", "wheel", "--quiet", "--disable-pip-version-check", "--no-deps"]
-        subprocess.run([*build, source, "-w", "wheels"], cwd=folder, check=True)
-        (built,) = (Path(folder) / "wheels").glob("*.whl")
-        try_wheel(built, Path(folder))
-    print(f"{wheel.name} and {source.name} work")
+        built = build_elsewhere(source, Path(folder))
+        check_wheel(built)
+        try_wheel(built, Path(folder), buffers=has_buffers)
+        print(f"{source.name} works: built outside of the tree", flush=True)
 
 
 if __name__ == "__main__":

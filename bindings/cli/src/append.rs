@@ -38,7 +38,7 @@ pub(crate) fn append(context: &mut Context, arguments: &Append) -> Result<i32, F
     if context.is_json {
         context.out.line(&number_object("seq", next_seq))?;
     } else {
-        context.out.line(&format!("{}: {next_seq} events", session.id()))?;
+        context.out.text(&format!("{}: {next_seq} events", session.id()))?;
     }
     Ok(EXIT_DONE)
 }

@@ -25,7 +25,7 @@ pub(crate) fn events(context: &mut Context, arguments: &EventsOf) -> Result<i32,
         if context.is_json {
             context.out.line(&event.logical_row())?;
         } else {
-            context.out.line(&event_text(&event))?;
+            context.out.text(&event_text(&event))?;
         }
     }
     Ok(EXIT_DONE)
@@ -35,8 +35,11 @@ pub(crate) fn rows(context: &mut Context, id: &str) -> Result<i32, Failure> {
     let rows = context.store()?.rows(id, &context.cancel)?;
     for row in rows {
         let row = row?;
-        let line = if context.is_json { row.to_json() } else { row_text(&row) };
-        context.out.line(&line)?;
+        if context.is_json {
+            context.out.line(&row.to_json())?;
+        } else {
+            context.out.text(&row_text(&row))?;
+        }
     }
     Ok(EXIT_DONE)
 }

@@ -16,8 +16,11 @@ pub(crate) fn verify(context: &mut Context, id: Option<&str>) -> Result<i32, Fai
     while let Some(judged) = verifications.next() {
         let judged = judged?;
         code = worse(code, exit_code_of(&judged.outcome));
-        let line = if context.is_json { judged.to_json() } else { verification_text(&judged) };
-        context.out.line(&line)?;
+        if context.is_json {
+            context.out.line(&judged.to_json())?;
+        } else {
+            context.out.text(&verification_text(&judged))?;
+        }
         let progress = verifications.progress();
         bar.at(progress.bytes_done, || format!("{}/{} sessions", progress.sessions_done, progress.sessions));
     }
@@ -101,7 +104,7 @@ pub(crate) fn stats(context: &mut Context, id: Option<&str>) -> Result<i32, Fail
         return Ok(EXIT_DONE);
     }
     for line in table(&stats_cells(&stats)) {
-        context.out.line(&line)?;
+        context.out.text(&line)?;
     }
     Ok(EXIT_DONE)
 }

@@ -18,7 +18,12 @@ impl Output {
         Output { stdout: io::BufWriter::with_capacity(BUFFER_BYTES, io::stdout().lock()) }
     }
 
-    /// Prints a line.
+    /// Prints a line for a person: what would move a terminal's cursor or turn its text around is shown, not sent.
+    pub(crate) fn text(&mut self, text: &str) -> Result<(), Failure> {
+        self.line(&visible(text))
+    }
+
+    /// Prints a line of data, byte for byte.
     pub(crate) fn line(&mut self, text: &str) -> Result<(), Failure> {
         self.stdout.write_all(text.as_bytes()).and_then(|()| self.stdout.write_all(b"\n")).map_err(refused)
     }
@@ -36,8 +41,26 @@ fn refused(error: io::Error) -> Failure {
     }
 }
 
-/// Rows of cells, each column as wide as its widest cell (counted in characters), the last one as it comes.
+/// The text with control characters and the marks that change the direction of writing as escapes (`\u{1b}`): ids, paths and names come
+/// from files that anybody may have written.
+pub(crate) fn visible(text: &str) -> String {
+    let mut out = String::with_capacity(text.len());
+    for character in text.chars() {
+        let changes_direction =
+            matches!(character, '\u{200e}' | '\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}');
+        if character.is_control() || changes_direction {
+            out.extend(character.escape_unicode());
+        } else {
+            out.push(character);
+        }
+    }
+    out
+}
+
+/// Rows of cells made [`visible`], each column as wide as its widest cell (counted in characters), the last one as it comes.
 pub(crate) fn table(rows: &[Vec<String>]) -> Vec<String> {
+    let rows: Vec<Vec<String>> =
+        rows.iter().map(|row| row.iter().map(|cell| visible(cell)).collect()).collect();
     let columns = rows.iter().map(Vec::len).max().unwrap_or(0);
     let width = |column: usize| {
         rows.iter().filter_map(|row| row.get(column)).map(|cell: &String| cell.chars().count()).max()
@@ -100,7 +123,17 @@ fn civil_date(days: i64) -> (i64, i64, i64) {
 
 #[cfg(test)]
 mod tests {
-    use super::{bytes_text, table, time_text};
+    use super::{bytes_text, table, time_text, visible};
+
+    #[test]
+    fn what_would_reach_a_terminal_as_a_command_is_shown_instead() {
+        assert_eq!(visible("a\u{1b}[2J\n\u{9b}b\u{202e}c\u{7f}"), r"a\u{1b}[2J\u{a}\u{9b}b\u{202e}c\u{7f}");
+        assert_eq!(visible("日本 é 👍 \\"), "日本 é 👍 \\");
+        assert_eq!(
+            table(&[vec!["\t".to_owned(), "x".to_owned()], vec!["12345".to_owned(), "y".to_owned()]]),
+            [r"\u{9}  x", "12345  y"]
+        );
+    }
 
     #[test]
     fn times_are_those_of_the_calendar_before_and_after_1970() {

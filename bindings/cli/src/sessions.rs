@@ -21,11 +21,11 @@ pub(crate) fn list(context: &mut Context) -> Result<i32, Failure> {
         return Ok(EXIT_DONE);
     }
     for line in table(&listing.sessions.iter().map(snapshot_cells).collect::<Vec<_>>()) {
-        context.out.line(&line)?;
+        context.out.text(&line)?;
     }
     for problem in &listing.problems {
         let name = problem.id.clone().unwrap_or_else(|| problem.path.display().to_string());
-        context.out.line(&format!("! {name}: {}", problem.error))?;
+        context.out.text(&format!("! {name}: {}", problem.error))?;
     }
     Ok(EXIT_DONE)
 }
@@ -54,7 +54,7 @@ pub(crate) fn stat(context: &mut Context, id: &str) -> Result<i32, Failure> {
     row("log", session.path.as_ref().map(|path| path.display().to_string()));
     row("revision", Some(session.revision.to_string()));
     for line in table(&rows) {
-        context.out.line(&line)?;
+        context.out.text(&line)?;
     }
     Ok(EXIT_DONE)
 }
@@ -77,15 +77,13 @@ pub(crate) fn create(context: &mut Context, arguments: Create) -> Result<i32, Fa
     let session = context.store_with(arguments.encoding.map(Into::into))?.create(new)?;
     session.flush_with(&context.cancel)?;
     session.close()?;
-    let id = session.id();
-    let line = if context.is_json {
+    if context.is_json {
         let mut out = ObjectText::new();
-        out.string("id", id);
-        out.finish()
+        out.string("id", session.id());
+        context.out.line(&out.finish())?;
     } else {
-        id.to_owned()
-    };
-    context.out.line(&line)?;
+        context.out.text(session.id())?;
+    }
     Ok(EXIT_DONE)
 }
 
@@ -93,20 +91,17 @@ pub(crate) fn delete(context: &mut Context, arguments: &Delete) -> Result<i32, F
     let how = if arguments.is_trash { Removal::Trash } else { Removal::Delete };
     let aside = context.store()?.remove(&arguments.id, how)?;
     let aside = aside.map(|path| path.to_string_lossy().into_owned());
-    let line = if context.is_json {
+    if context.is_json {
         let mut out = ObjectText::new();
         out.string("id", &arguments.id);
         if let Some(aside) = &aside {
             out.string("path", aside);
         }
-        out.finish()
+        context.out.line(&out.finish())?;
     } else {
-        aside.map_or_else(
-            || format!("{} removed", arguments.id),
-            |aside| format!("{} moved to {aside}", arguments.id),
-        )
-    };
-    context.out.line(&line)?;
+        let what = aside.map_or_else(|| "removed".to_owned(), |aside| format!("moved to {aside}"));
+        context.out.text(&format!("{} {what}", arguments.id))?;
+    }
     Ok(EXIT_DONE)
 }
 

@@ -42,6 +42,35 @@ fn a_created_session_is_on_the_disk_and_listed() {
 }
 
 #[test]
+fn what_a_person_is_shown_moves_no_terminal_and_json_keeps_every_character() {
+    let root = tempfile::tempdir().unwrap();
+    let id = "a\u{1b}[2J\u{9b}b";
+    assert_eq!(run(root.path(), &["create", "--id", id, "--cwd", "/\u{1b}]0;x\u{7}"]).code, 0);
+    assert_eq!(run_with(root.path(), &["append", id], MARK).code, 0);
+    for arguments in [&["list"][..], &["stat", id], &["events", id], &["rows", id], &["verify"], &["stats"]] {
+        let mut program = command(root.path(), arguments);
+        let output = program.output().unwrap();
+        let shown = String::from_utf8(output.stdout).unwrap();
+        assert!(output.status.success() && !shown.is_empty(), "{arguments:?}: {shown}");
+        assert!(!shown.contains(|it: char| it.is_control() && it != '\n'), "{arguments:?}: {shown:?}");
+    }
+    assert_eq!(run(root.path(), &["list"]).lines()[0]["header"]["id"], id);
+}
+
+#[test]
+fn a_root_that_can_never_be_one_is_told_so() {
+    let folder = tempfile::tempdir().unwrap();
+    let link = folder.path().join("link");
+    std::os::unix::fs::symlink(folder.path().join("gone"), &link).unwrap();
+    let ran = run(&link, &["list"]);
+    assert_eq!(ran.code, 7);
+    assert!(ran.err.contains("symbolic link whose target is not there"), "{}", ran.err);
+    // A link to a folder is that folder.
+    std::fs::create_dir(folder.path().join("gone")).unwrap();
+    assert_eq!(run(&link, &["list"]).code, 0);
+}
+
+#[test]
 fn list_gives_readable_sessions_newest_first_and_names_the_others() {
     let root = copy_of("36-root-with-one-headless-log");
     let lines = run(root.path(), &["list"]).lines();

@@ -7,9 +7,39 @@ use dsh_session_core::json::ObjectText;
 use dsh_session_core::{
     Access, Code, Encoding, Error, EventDraft, EventRange, NewSession, Result, SurfaceOp,
 };
+use pyo3::exceptions::{PyOverflowError, PyUnicodeError};
 use pyo3::prelude::*;
-use pyo3::types::{PyDict, PyString};
+use pyo3::types::{PyBytes, PyDict, PyString};
 use std::path::PathBuf;
+
+/// An argument as its type asks for it. Where the type is right and the value is one that the library cannot take (a number out of range, a
+/// str that is no Unicode text) the exception is the library's `InvalidArgumentError`, not one of the conversion.
+///
+/// For every argument that is text or a number: `#[pyo3(from_py_with = arguments::given)]`.
+pub(crate) fn given<'py, T>(value: &Bound<'py, PyAny>) -> PyResult<T>
+where
+    T: for<'a> FromPyObject<'a, 'py>,
+{
+    value.extract::<T>().map_err(|refusal| {
+        let (py, refusal): (_, PyErr) = (value.py(), refusal.into());
+        if refusal.is_instance_of::<PyOverflowError>(py) {
+            raise(py, &invalid(format!("the number {value} is out of range")))
+        } else if refusal.is_instance_of::<PyUnicodeError>(py) {
+            raise(py, &invalid("a str holds a lone surrogate, which ids, names and paths cannot"))
+        } else {
+            refusal
+        }
+    })
+}
+
+/// A path, from a `str` or a path object.
+pub(crate) fn path(value: &Bound<'_, PyAny>) -> PyResult<Option<PathBuf>> {
+    if value.is_instance_of::<PyBytes>() {
+        let error = invalid("a path is a str or a path object, not bytes");
+        return Err(raise(value.py(), &error.with_advice("make a str of it with os.fsdecode")));
+    }
+    given(value)
+}
 
 pub(crate) fn invalid(message: impl Into<String>) -> Error {
     Error::new(Code::InvalidArgument, message)
@@ -31,10 +61,15 @@ pub(crate) fn access(name: &str) -> Result<Access> {
 }
 
 /// `from_seq` and `count`, or `newest`.
-pub(crate) fn range(from_seq: u64, count: Option<u64>, newest: Option<u64>) -> Result<EventRange> {
+pub(crate) fn range(
+    py: Python<'_>,
+    from_seq: u64,
+    count: Option<u64>,
+    newest: Option<u64>,
+) -> PyResult<EventRange> {
     match newest {
         Some(_) if from_seq != 0 || count.is_some() => {
-            Err(invalid("`newest` excludes `from_seq` and `count`"))
+            Err(raise(py, &invalid("`newest` excludes `from_seq` and `count`")))
         }
         Some(newest) => Ok(EventRange::newest(newest)),
         None => Ok(EventRange::window(from_seq, count.unwrap_or(u64::MAX))),

@@ -12,12 +12,17 @@
 //! | `records` | from the core's records to those of the package |
 //! | `walk` | reading in batches, for every iterator |
 //! | `event`, `events` | one event; walking many |
+//! | `buffer` | an event's bytes, lent without a copy |
 //! | `query` | judgements, salvage, raw rows |
 //! | `handle` | closing, and what happens to a handle that nobody closed |
 //! | `command` | the command line, as one function |
 //! | `store`, `session`, `log` | the three classes that people hold |
 
+#![deny(unsafe_code)]
+
 mod arguments;
+#[cfg(Py_3_11)]
+mod buffer;
 mod command;
 mod error;
 mod event;

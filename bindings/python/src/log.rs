@@ -1,6 +1,6 @@
 //! An open channel onto a stored log.
 
-use crate::arguments::{self, RawRow};
+use crate::arguments::{self, RawRow, given};
 use crate::error::raise;
 use crate::event::Event;
 use crate::events::EventIterator;
@@ -107,7 +107,12 @@ impl SessionLog {
     }
 
     /// `length` events from `offset` on, all at once; fewer at the end of the log.
-    fn read(&self, py: Python<'_>, offset: u64, length: u64) -> PyResult<Vec<Event>> {
+    fn read(
+        &self,
+        py: Python<'_>,
+        #[pyo3(from_py_with = given)] offset: u64,
+        #[pyo3(from_py_with = given)] length: u64,
+    ) -> PyResult<Vec<Event>> {
         let log = Arc::clone(self.get(py)?);
         let slice = self.runner.read(py, move |cancel| log.0.read(offset, length, cancel))?;
         Ok(slice.events.into_iter().map(Event::new).collect())
@@ -118,11 +123,11 @@ impl SessionLog {
     fn events(
         &self,
         py: Python<'_>,
-        from_seq: u64,
-        count: Option<u64>,
-        newest: Option<u64>,
+        #[pyo3(from_py_with = given)] from_seq: u64,
+        #[pyo3(from_py_with = given)] count: Option<u64>,
+        #[pyo3(from_py_with = given)] newest: Option<u64>,
     ) -> PyResult<EventIterator> {
-        let range = arguments::range(from_seq, count, newest).map_err(|error| raise(py, &error))?;
+        let range = arguments::range(py, from_seq, count, newest)?;
         let log = Arc::clone(self.get(py)?);
         let events = self.runner.read(py, move |cancel| log.0.events(range, cancel))?;
         Ok(EventIterator::new(&self.runner, events))

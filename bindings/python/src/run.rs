@@ -187,7 +187,12 @@ fn is_main_thread(py: Python<'_>) -> PyResult<bool> {
         Ok((threading.getattr("get_ident")?.unbind(), threading.getattr("main_thread")?.unbind()))
     })?;
     // Asked each time: after a fork, the main thread of the child is the one that forked.
-    current.bind(py).call0()?.eq(main.bind(py).call0()?.getattr("ident")?)
+    let main = main.bind(py).call0()?;
+    // An interpreter that is being taken down has emptied its modules; nobody runs signal handlers there.
+    if main.is_none() {
+        return Ok(false);
+    }
+    current.bind(py).call0()?.eq(main.getattr("ident")?)
 }
 
 /// Where an outcome is left for the thread that waits for it.

@@ -1,6 +1,6 @@
 //! A session that is being recorded.
 
-use crate::arguments::{self, RawDraft};
+use crate::arguments::{self, RawDraft, given};
 use crate::error::raise;
 use crate::event::Event;
 use crate::events::EventIterator;
@@ -111,11 +111,11 @@ impl Session {
     fn append(
         &self,
         py: Python<'_>,
-        r#type: String,
+        #[pyo3(from_py_with = given)] r#type: String,
         data: &Bound<'_, PyAny>,
         surface: Option<&Bound<'_, PyAny>>,
-        sources: Option<Vec<u64>>,
-        time: Option<i64>,
+        #[pyo3(from_py_with = given)] sources: Option<Vec<u64>>,
+        #[pyo3(from_py_with = given)] time: Option<i64>,
     ) -> PyResult<Event> {
         let failed = |error: Error| raise(py, &error);
         let surface = surface.map(arguments::surface).transpose().map_err(failed)?;
@@ -157,11 +157,11 @@ impl Session {
     fn events(
         &self,
         py: Python<'_>,
-        from_seq: u64,
-        count: Option<u64>,
-        newest: Option<u64>,
+        #[pyo3(from_py_with = given)] from_seq: u64,
+        #[pyo3(from_py_with = given)] count: Option<u64>,
+        #[pyo3(from_py_with = given)] newest: Option<u64>,
     ) -> PyResult<EventIterator> {
-        let range = arguments::range(from_seq, count, newest).map_err(|error| raise(py, &error))?;
+        let range = arguments::range(py, from_seq, count, newest)?;
         let session = Arc::clone(self.get(py)?);
         let events = self.runner.read(py, move |_| session.events(range))?;
         Ok(EventIterator::new(&self.runner, events))

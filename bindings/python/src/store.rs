@@ -1,6 +1,6 @@
 //! A root of sessions, opened.
 
-use crate::arguments::{self, Header};
+use crate::arguments::{self, Header, given};
 use crate::error::raise;
 use crate::events::EventIterator;
 use crate::handle::{Close, OpenHandles, OpenLog, leave};
@@ -58,12 +58,12 @@ impl Store {
     #[pyo3(signature = (root=None, *, encoding=None, row_bytes_max=None, header_bytes_max=None, depth_max=None, threads=None))]
     fn new(
         py: Python<'_>,
-        root: Option<PathBuf>,
+        #[pyo3(from_py_with = arguments::path)] root: Option<PathBuf>,
         encoding: Option<&str>,
-        row_bytes_max: Option<u64>,
-        header_bytes_max: Option<u64>,
-        depth_max: Option<u32>,
-        threads: Option<usize>,
+        #[pyo3(from_py_with = given)] row_bytes_max: Option<u64>,
+        #[pyo3(from_py_with = given)] header_bytes_max: Option<u64>,
+        #[pyo3(from_py_with = given)] depth_max: Option<u32>,
+        #[pyo3(from_py_with = given)] threads: Option<usize>,
     ) -> PyResult<Store> {
         let encoding = encoding.map(arguments::encoding).transpose().map_err(|error| raise(py, &error))?;
         let base = ReadLimits::default();
@@ -102,13 +102,13 @@ impl Store {
     fn create(
         &self,
         py: Python<'_>,
-        id: Option<String>,
-        cwd: Option<PathBuf>,
-        parent_session: Option<String>,
-        created_at: Option<u64>,
-        agent_preset: Option<String>,
-        origin: Option<String>,
-        delegation_depth: Option<u64>,
+        #[pyo3(from_py_with = given)] id: Option<String>,
+        #[pyo3(from_py_with = arguments::path)] cwd: Option<PathBuf>,
+        #[pyo3(from_py_with = given)] parent_session: Option<String>,
+        #[pyo3(from_py_with = given)] created_at: Option<u64>,
+        #[pyo3(from_py_with = given)] agent_preset: Option<String>,
+        #[pyo3(from_py_with = given)] origin: Option<String>,
+        #[pyo3(from_py_with = given)] delegation_depth: Option<u64>,
     ) -> PyResult<Session> {
         let header = Header {
             id,
@@ -132,7 +132,7 @@ impl Store {
     ///
     /// Raises `SessionPersistenceNotFoundError`, `SessionAlreadyOwnedError`, `SessionPersistenceCorruptionError`,
     /// `SessionFormatUnsupportedError`, `SessionConflictError`, `DshIOError`.
-    fn open_session(&self, py: Python<'_>, id: String) -> PyResult<Session> {
+    fn open_session(&self, py: Python<'_>, #[pyo3(from_py_with = given)] id: String) -> PyResult<Session> {
         let (store, open) = self.shared();
         let session = self.runner.change(py, move |cancel| {
             open.check_open()?;
@@ -145,7 +145,12 @@ impl Store {
     ///
     /// `access` is `"read"`, which works beside a writer, or `"write"`, of which there is one at a time in all processes.
     #[pyo3(signature = (id, access="read"))]
-    fn open_log(&self, py: Python<'_>, id: String, access: &str) -> PyResult<SessionLog> {
+    fn open_log(
+        &self,
+        py: Python<'_>,
+        #[pyo3(from_py_with = given)] id: String,
+        access: &str,
+    ) -> PyResult<SessionLog> {
         let access = arguments::access(access).map_err(|error| raise(py, &error))?;
         let (store, open) = self.shared();
         let log = self.runner.change(py, move |cancel| {
@@ -163,15 +168,15 @@ impl Store {
     fn create_log(
         &self,
         py: Python<'_>,
-        id: String,
-        created_at: u64,
-        cwd: Option<PathBuf>,
-        parent_session: Option<String>,
-        agent_preset: Option<String>,
-        origin: Option<String>,
-        delegation_depth: Option<u64>,
+        #[pyo3(from_py_with = given)] id: String,
+        #[pyo3(from_py_with = given)] created_at: u64,
+        #[pyo3(from_py_with = arguments::path)] cwd: Option<PathBuf>,
+        #[pyo3(from_py_with = given)] parent_session: Option<String>,
+        #[pyo3(from_py_with = given)] agent_preset: Option<String>,
+        #[pyo3(from_py_with = given)] origin: Option<String>,
+        #[pyo3(from_py_with = given)] delegation_depth: Option<u64>,
         is_seeded: bool,
-        inherited_event_count: Option<u64>,
+        #[pyo3(from_py_with = given)] inherited_event_count: Option<u64>,
     ) -> PyResult<SessionLog> {
         let header = Header {
             id: Some(id),
@@ -199,12 +204,12 @@ impl Store {
     fn events(
         &self,
         py: Python<'_>,
-        id: String,
-        from_seq: u64,
-        count: Option<u64>,
-        newest: Option<u64>,
+        #[pyo3(from_py_with = given)] id: String,
+        #[pyo3(from_py_with = given)] from_seq: u64,
+        #[pyo3(from_py_with = given)] count: Option<u64>,
+        #[pyo3(from_py_with = given)] newest: Option<u64>,
     ) -> PyResult<EventIterator> {
-        let range = arguments::range(from_seq, count, newest).map_err(|error| raise(py, &error))?;
+        let range = arguments::range(py, from_seq, count, newest)?;
         let (store, open) = self.shared();
         let events = self.runner.read(py, move |cancel| {
             open.check_open()?;
@@ -214,7 +219,11 @@ impl Store {
     }
 
     /// One session without its events; `None` if there is none.
-    fn stat<'py>(&self, py: Python<'py>, id: String) -> PyResult<Option<Bound<'py, PyAny>>> {
+    fn stat<'py>(
+        &self,
+        py: Python<'py>,
+        #[pyo3(from_py_with = given)] id: String,
+    ) -> PyResult<Option<Bound<'py, PyAny>>> {
         let (store, open) = self.shared();
         let found = self.runner.read(py, move |cancel| {
             open.check_open()?;
@@ -253,7 +262,7 @@ impl Store {
     fn verify<'py>(
         &self,
         py: Python<'py>,
-        id: Option<String>,
+        #[pyo3(from_py_with = given)] id: Option<String>,
         progress: Option<&Bound<'py, PyAny>>,
     ) -> PyResult<Bound<'py, PyList>> {
         let verifier = self._verifier(py, id)?;
@@ -269,7 +278,11 @@ impl Store {
 
     /// The steps of `verify`, for the asyncio twin.
     #[pyo3(signature = (id=None))]
-    fn _verifier(&self, py: Python<'_>, id: Option<String>) -> PyResult<Verifier> {
+    fn _verifier(
+        &self,
+        py: Python<'_>,
+        #[pyo3(from_py_with = given)] id: Option<String>,
+    ) -> PyResult<Verifier> {
         let (store, open) = self.shared();
         let token = run::current_token();
         let for_steps = token.clone();
@@ -293,7 +306,12 @@ impl Store {
     /// ...     [event.data for event in salvage], salvage.damage
     /// ([{'turn': 1}], None)
     #[pyo3(signature = (id, *, all=false))]
-    fn salvage(&self, py: Python<'_>, id: String, all: bool) -> PyResult<SalvageIterator> {
+    fn salvage(
+        &self,
+        py: Python<'_>,
+        #[pyo3(from_py_with = given)] id: String,
+        all: bool,
+    ) -> PyResult<SalvageIterator> {
         let (store, open) = self.shared();
         let salvage = self.runner.read(py, move |cancel| {
             open.check_open()?;
@@ -312,7 +330,7 @@ impl Store {
     /// ...         event = session.append("turn/start", {"turn": 1})
     /// ...     [(row.line, row.type, row.problem) for row in store.rows("s1")]
     /// [(1, 'session', None), (2, 'turn/start', None)]
-    fn rows(&self, py: Python<'_>, id: String) -> PyResult<RowIterator> {
+    fn rows(&self, py: Python<'_>, #[pyo3(from_py_with = given)] id: String) -> PyResult<RowIterator> {
         let (store, open) = self.shared();
         let rows = self.runner.read(py, move |cancel| {
             open.check_open()?;
@@ -331,7 +349,11 @@ impl Store {
     /// ...     store.stats().events_by_type
     /// {'turn/start': 1}
     #[pyo3(signature = (id=None))]
-    fn stats<'py>(&self, py: Python<'py>, id: Option<String>) -> PyResult<Bound<'py, PyAny>> {
+    fn stats<'py>(
+        &self,
+        py: Python<'py>,
+        #[pyo3(from_py_with = given)] id: Option<String>,
+    ) -> PyResult<Bound<'py, PyAny>> {
         let (store, open) = self.shared();
         let stats = self.runner.read(py, move |cancel| {
             open.check_open()?;
@@ -353,7 +375,12 @@ impl Store {
     /// ...     len(store.list())
     /// 0
     #[pyo3(signature = (id, *, trash=false))]
-    fn remove(&self, py: Python<'_>, id: String, trash: bool) -> PyResult<Option<PathBuf>> {
+    fn remove(
+        &self,
+        py: Python<'_>,
+        #[pyo3(from_py_with = given)] id: String,
+        trash: bool,
+    ) -> PyResult<Option<PathBuf>> {
         let how = if trash { Removal::Trash } else { Removal::Delete };
         let (store, open) = self.shared();
         self.runner.change(py, move |cancel| {

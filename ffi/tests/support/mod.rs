@@ -82,6 +82,13 @@ pub(crate) fn library(name: &str) -> PathBuf {
     path
 }
 
+/// The same library as `make install` takes it, where it was built.
+pub(crate) fn release_library(name: &str) -> Option<PathBuf> {
+    // Tests lie in <target>/<profile>/deps.
+    let path = built().parent()?.parent()?.join("release").join(name);
+    path.exists().then_some(path)
+}
+
 /// A folder in which programs can be linked with the shared library and find it: the library under its three names.
 pub(crate) fn library_folder(folder: &Path) -> PathBuf {
     let folder = folder.join("lib");

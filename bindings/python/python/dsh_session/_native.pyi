@@ -1,6 +1,7 @@
 """The native module. Use ``dsh_session``; nothing here is an interface of its own."""
 
 import os
+import sys
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
 from types import GenericAlias, TracebackType
@@ -75,6 +76,9 @@ class Event:
     def ignorable(self) -> bool: ...
     @property
     def raw(self) -> bytes: ...
+    if sys.version_info >= (3, 11):
+        def __buffer__(self, flags: int, /) -> memoryview: ...
+
     @property
     def row(self) -> str: ...
     @property

@@ -34,7 +34,7 @@ use crate::format::header::SessionHeader;
 use crate::format::names::Encoding;
 use crate::format::raw_rows::RawLog;
 use crate::format::reader::ReadLimits;
-use crate::storage::{OsStorage, Storage};
+use crate::storage::{FileKind, OsStorage, Storage};
 use checked::CheckedLogs;
 use log::FileLog;
 
@@ -102,12 +102,47 @@ struct State {
     created: u64,
 }
 
+fn absolute(root: &Path) -> Result<PathBuf> {
+    if root.as_os_str().as_encoded_bytes().contains(&0) {
+        return Err(Error::new(Code::InvalidArgument, "the path of the root holds a NUL"));
+    }
+    std::path::absolute(root)
+        .map_err(|error| Error::io("make the root's path absolute", &error).with_path(root))
+}
+
+/// The root is a folder that can be read, or not there yet.
+fn check_root(storage: &dyn Storage, root: &Path) -> Result<()> {
+    let absence = match storage.read_directory(root) {
+        Ok(_) => return Ok(()),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => error,
+        Err(error) => return Err(Error::io("read the root", &error).with_path(root)),
+    };
+    // A link whose target is not there counts as absent too, but no session could make a folder in its place. It is looked for by name,
+    // since asking for a path follows links.
+    let (Some(parent), Some(name)) = (root.parent(), root.file_name()) else { return Ok(()) };
+    let entries = match storage.read_directory(parent) {
+        Ok(entries) => entries,
+        // Nothing is there, or it cannot be listed: whether it can be used the first session will tell.
+        Err(error) if matches!(error.kind(), io::ErrorKind::NotFound | io::ErrorKind::PermissionDenied) => {
+            return Ok(());
+        }
+        Err(error) => return Err(Error::io("read the folder of the root", &error).with_path(parent)),
+    };
+    if entries.iter().any(|entry| entry.name == name && entry.kind == FileKind::Link) {
+        let error = Error::io("read the root, a symbolic link whose target is not there", &absence);
+        return Err(error
+            .with_path(root)
+            .with_advice("make the folder that the link names, or take the link away"));
+    }
+    Ok(())
+}
+
 impl FilePersistence {
     /// A backend on `root` with the operating system's files and default settings. The root need not exist: the first session makes
     /// it.
     ///
     /// # Errors
-    /// `IO` if the root is there and is no readable folder.
+    /// `INVALID_ARGUMENT` for a path with a NUL; `IO` if the root is there and is no readable folder, or a link to nothing.
     pub fn open(root: impl AsRef<Path>) -> Result<FilePersistence> {
         FilePersistence::with_storage(root, Arc::new(OsStorage::new()), FileSettings::default())
     }
@@ -115,19 +150,14 @@ impl FilePersistence {
     /// A backend on `root`, made absolute now, with a storage and settings.
     ///
     /// # Errors
-    /// `IO` if the root is there and is no readable folder.
+    /// `INVALID_ARGUMENT` for a path with a NUL; `IO` if the root is there and is no readable folder, or a link to nothing.
     pub fn with_storage(
         root: impl AsRef<Path>,
         storage: Arc<dyn Storage>,
         settings: FileSettings,
     ) -> Result<FilePersistence> {
-        let root = std::path::absolute(root.as_ref())
-            .map_err(|error| Error::io("make the root's path absolute", &error).with_path(root.as_ref()))?;
-        match storage.read_directory(&root) {
-            Ok(_) => {}
-            Err(error) if error.kind() == io::ErrorKind::NotFound => {}
-            Err(error) => return Err(Error::io("read the root", &error).with_path(root)),
-        }
+        let root = absolute(root.as_ref())?;
+        check_root(&*storage, &root)?;
         let process_id = storage.process_id();
         let shared = Shared {
             root,
