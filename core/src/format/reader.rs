@@ -539,6 +539,11 @@ impl LogReader {
     /// Takes the whole rows of an unfinished last frame (`format.md` 4.4).
     fn fill_torn(&mut self, start: u64, is_readable: bool) -> Result<()> {
         let file = Arc::clone(&self.source.file);
+        let hidden = super::frames::hidden_frame(&file, start, self.source.end);
+        if let Some(next) = self.io(hidden)? {
+            let reason = format!("the frame does not end, but a whole one follows it at byte {next}");
+            return Err(self.frame_error(&reason, start));
+        }
         let mut stream = FrameStream::new(file, start, self.source.end, true);
         let mut text = Vec::new();
         if is_readable {

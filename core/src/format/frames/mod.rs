@@ -16,7 +16,7 @@ pub use decode::{DecodeFault, Decoded, FrameDecoder};
 pub use encode::{EncodeFault, FrameEncoder};
 pub use scan::{FrameFault, FrameInfo, FrameStep, scan_frame, scan_frames};
 pub use stream::{FrameStream, ends_in_cleared_checksum, ends_in_zeros};
-pub(crate) use tail::find_magic;
+pub(crate) use tail::{find_magic, hidden_frame};
 pub use tail::{TailFrames, frame_start_near, last_frames_start, peek_text};
 
 /// The four bytes with which every frame begins.
