@@ -134,6 +134,8 @@ impl LogEnd {
     }
 }
 
+const ZEROS_AFTER_LAST_ROW: &str = "zero bytes follow the last row";
+
 /// A piece that waits to be put in order.
 #[derive(Debug)]
 struct Piece {
@@ -350,6 +352,11 @@ impl LogReader {
             if is_end {
                 break newline.map(|newline| newline + 1);
             }
+            // No row begins with a zero byte: a file that grew and was never written may end in any number of them.
+            if bytes.first() == Some(&0) && self.is_zero_to_the_end(offset)? {
+                self.torn_start = Some((offset, ZEROS_AFTER_LAST_ROW.to_owned()));
+                return Ok(());
+            }
             self.check_row_length(bytes.len())?;
             self.cancel.check()?;
         };
@@ -369,9 +376,27 @@ impl LogReader {
         Ok(())
     }
 
+    /// Whether nothing but 0x00 stands from `offset` to the end, in the memory of one piece.
+    fn is_zero_to_the_end(&mut self, offset: u64) -> Result<bool> {
+        let mut piece = Vec::new();
+        let mut next = offset;
+        loop {
+            piece.clear();
+            let read = group::read_more(&self.source, next, &mut piece, PIECE_BYTES);
+            next += match self.io(read)? {
+                0 => return Ok(next >= self.source.end),
+                read => read as u64,
+            };
+            if piece.iter().any(|&byte| byte != 0) {
+                return Ok(false);
+            }
+            self.cancel.check()?;
+        }
+    }
+
     fn torn_record(&mut self, offset: u64, rest: Vec<u8>) {
         let is_zeros = rest.iter().all(|&byte| byte == 0);
-        let reason = if is_zeros { "zero bytes follow the last row" } else { "the last row has no newline" };
+        let reason = if is_zeros { ZEROS_AFTER_LAST_ROW } else { "the last row has no newline" };
         self.torn_start = Some((offset, reason.to_owned()));
         let parsed = parse_piece(rest, self.source.parsing());
         self.torn_objects = parsed.rows.iter().filter(|row| row.is_object()).count() as u64;

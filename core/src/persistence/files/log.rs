@@ -122,8 +122,13 @@ impl FileLog {
     pub(super) fn open_write(shared: &Arc<Shared>, id: &str, cancel: &CancelToken) -> Result<FileLog> {
         let located = shared.find(id)?.ok_or_else(|| not_found(id))?;
         let lease = Lease::acquire(&*shared.storage, &located.directory, id).map_err(|error| {
-            // Removed since it was found.
-            if error.os() == Some(rustix::io::Errno::NOENT.raw_os_error()) { not_found(id) } else { error }
+            match error.code() {
+                // Removed since it was found.
+                _ if error.os() == Some(rustix::io::Errno::NOENT.raw_os_error()) => not_found(id),
+                // Perhaps the owner is that of another id, which has the same name here.
+                Code::SessionAlreadyOwned => shared.refuse_twin(&located, id).err().unwrap_or(error),
+                _ => error,
+            }
         })?;
         let mut notices = Vec::new();
         // Only now is the log certain to stay as it is; a session moved or removed before the lock was taken is absent.
@@ -138,6 +143,7 @@ impl FileLog {
                 end
             }
         };
+        notices.extend(lease.notice());
         if let Err(error) = lease.write_owner(&*shared.storage) {
             notices.push(Notice::OwnerFile { reason: error.to_string() });
         }
