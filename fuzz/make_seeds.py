@@ -2,7 +2,6 @@
 
 import json
 import pathlib
-import shutil
 
 HERE = pathlib.Path(__file__).resolve().parent
 TESTS = HERE.parent / "tests"
@@ -37,8 +36,48 @@ def text(value: str) -> bytes:
     return value.encode("utf-8", errors="surrogatepass")
 
 
+def sequences() -> dict[str, bytes]:
+    """Calls as `fuzz/src/calls.rs` reads them: operation, slot, arguments, and a byte that asks for the error object."""
+    open_store = bytes([0, 0, 0, 0, 0, 0, 1])
+    create = bytes([8, 0, 0, 0, 1])
+    append = bytes([10, 0, 0, 0, 1, 1, 0, 0, 1, 1, 0, 1, 1, 0, 1])
+    turn = bytes([10, 0, 2, 1, 1, 1, 0, 0, 1, 1, 0, 1, 1, 0, 1])
+    rows = bytes([12, 0, 2, 1])
+    flush = bytes([13, 0, 1])
+    events = bytes([14, 0, 0, 0, 255, 0, 1])
+    take = bytes([22, 0, 1])
+    keep = bytes([25, 0, 0, 1])
+    batch = bytes([24, 0, 3, 1])
+    close = bytes([15, 0, 0, 1])
+    reopen = bytes([9, 0, 0, 0, 1])
+    open_log = bytes([16, 0, 0, 0, 1, 1])
+    log_rows = bytes([18, 0, 1, 1])
+    salvage = bytes([6, 0, 0, 1, 1, 1])
+    verify = bytes([6, 0, 3, 0, 0, 1, 0, 1])
+    stats = bytes([6, 0, 3, 0, 3, 1])
+    show_rows = bytes([6, 0, 0, 0, 2, 1])
+    lines = bytes([28, 0]) + bytes([1]) * 20
+    recorded = open_store + create + turn + append + rows + flush
+    return {
+        "record": recorded + events + take * 3 + keep + batch + close,
+        "reopen": recorded + close + reopen + append + flush + bytes([15, 0, 5, 1]) + close,
+        "log": recorded + close + open_log + log_rows + bytes([21, 0, 6, 1, 21, 0, 5, 1]) + bytes([20, 0, 0, 0, 9, 1, 1]) + batch,
+        "owned": recorded + open_log + bytes([8, 1, 0, 0, 1]) + close + open_log,
+        "look": recorded + bytes([3, 0, 0, 0, 1]) + lines + bytes([2, 0, 0, 1]) + verify + lines + stats + show_rows + lines,
+        "salvage": recorded + salvage + bytes([22, 1, 1]) * 9 + bytes([26, 1, 1, 27, 1, 1, 28, 1, 1]),
+        "free-store-first": recorded + events + take + bytes([30, 0, 0]) + take + bytes([30, 1, 0]) + take + keep,
+        "close-store-first": recorded + bytes([7, 0, 0, 1]) + append + flush + create,
+        "remove": recorded + bytes([4, 0, 0, 0, 1]) + close + bytes([4, 0, 0, 1, 1]) + create + flush,
+        "cancelled": open_store + bytes([29, 0, 1, 29, 1]) + create + append + flush + open_log + bytes([30, 5, 0]) + flush,
+        "null": append + rows + flush + events + take + batch + close + open_log + verify + stats + lines,
+    }
+
+
 def main() -> None:
-    shutil.rmtree(HERE / "seeds", ignore_errors=True)
+    # What fuzzing found is kept.
+    for old in (HERE / "seeds").glob("*/*"):
+        if not old.name.startswith("found-"):
+            old.unlink()
     rows, headers = {}, {}
     for number, (name, is_zstd, content) in enumerate(logs()):
         put("files", name, bytes([ZSTD if is_zstd else 0, 0]) + content)
@@ -77,9 +116,11 @@ def main() -> None:
     for number, one in enumerate(vectors("format-historical-headers")["cases"]):
         stored = one["stored"]
         put("headers", f"format-historical-headers-{number:03}", bytes([stored.get("version", 0) % 8]) + text(json.dumps(stored)))
-    # Sequences of calls: each byte is an operation or an argument, so any bytes do.
-    for number in range(24):
-        put("calls", f"calls-{number:03}", bytes((17 * number + 31 * index + index * index // 7) % 256 for index in range(40 + 8 * number)))
+    for name, calls in sequences().items():
+        for has_files in (0, 1):
+            put("calls", f"{name}-{'memory' if has_files else 'files'}", bytes([has_files]) + calls)
+    for number in range(8):
+        put("calls", f"any-{number}", bytes((17 * number + 31 * index + index * index // 7) % 256 for index in range(99)))
 
 
 main()

@@ -152,6 +152,27 @@ fn a_long_run_of_zeros_is_a_torn_tail() {
     assert_eq!(read_all(&stored.backend, "s").unwrap().len(), 5);
 }
 
+/// The next append would go on in that row.
+#[test]
+fn a_row_that_goes_on_in_a_frame_that_was_never_written_is_damage() {
+    let stored = Stored::new(Encoding::Zstd, &[&events(0..4, 1)]);
+    let row = format!("{}\n", note(4, 1).row());
+    let (one, other) = row.as_bytes().split_at(20);
+    let mut encoder = FrameEncoder::new();
+    let mut frames = Vec::new();
+    encoder.encode(one, &mut frames).unwrap();
+    encoder.encode(other, &mut frames).unwrap();
+    stored.add(&frames);
+    assert_eq!(read_all(&stored.backend, "s").unwrap().len(), 5);
+    let mut bytes = stored.bytes();
+    let end = bytes.len();
+    bytes[end - 4..].fill(0);
+    stored.put(&bytes);
+    assert_eq!(refusal(read_all(&stored.backend, "s")), Code::SessionCorrupt);
+    assert_eq!(refusal(stored.backend.open("s", Access::Write, &go_on())), Code::SessionCorrupt);
+    assert_eq!(stored.bytes(), bytes);
+}
+
 #[test]
 fn rows_before_the_place_where_a_torn_frame_does_not_decode_are_saved() {
     let long: Vec<_> = (4..9).map(|seq| note_of_length(seq, 1, 60_000)).collect();

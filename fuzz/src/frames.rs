@@ -63,7 +63,7 @@ fn check_decoders(bytes: &[u8], frame: &FrameInfo) {
         }
         Ok(Decoded::TooLong) => {
             assert_eq!(text.len(), 6);
-            assert!(checked.map_or(true, |length| length > TEXT_BYTES_MAX as u64));
+            // Or it has an empty compressed block, which only the stream judges.
         }
         Err(_) => {
             assert_eq!(text.len(), 6);

@@ -528,6 +528,7 @@ impl LogReader {
             Ok(ends_in_zeros || super::frames::ends_in_cleared_checksum(file, frame.start, frame.end)?)
         });
         if is_last && self.io(is_unwritten)? {
+            self.check_rows_are_whole()?;
             self.stage = Stage::Torn { start: frame.start, is_readable: false };
             return Ok(());
         }
@@ -538,15 +539,8 @@ impl LogReader {
 
     /// No complete frame begins here: the end, an unfinished frame, or something that is no frame.
     fn after_last_frame(&mut self, step: FrameStep) -> Result<()> {
-        if !self.carry.is_empty() && !matches!(step, FrameStep::Complete(_)) {
-            let frame = self.carry_frame.unwrap_or(PieceFrame { text_end: 0, index: 0, start: 0 });
-            let error = Error::new(Code::SessionCorrupt, "the complete frames end in the middle of a row");
-            let place = RowPlace {
-                frame: self.is_from_start.then_some(frame.index),
-                offset: frame.start,
-                is_in_complete_frame: true,
-            };
-            return Err(order::placed(error, self.order.line(), place).with_at(At::Row));
+        if !matches!(step, FrameStep::Complete(_)) {
+            self.check_rows_are_whole()?;
         }
         self.stage = match step {
             FrameStep::End | FrameStep::Complete(_) => Stage::Done,
@@ -554,6 +548,21 @@ impl LogReader {
             FrameStep::Fault { at, kind } => Stage::Fault(self.frame_error(&kind.to_string(), at)),
         };
         Ok(())
+    }
+
+    /// The complete frames must not end in the middle of a row (`format.md` 4.4): the next append would go on in it.
+    fn check_rows_are_whole(&self) -> Result<()> {
+        if self.carry.is_empty() {
+            return Ok(());
+        }
+        let frame = self.carry_frame.unwrap_or(PieceFrame { text_end: 0, index: 0, start: 0 });
+        let error = Error::new(Code::SessionCorrupt, "the complete frames end in the middle of a row");
+        let place = RowPlace {
+            frame: self.is_from_start.then_some(frame.index),
+            offset: frame.start,
+            is_in_complete_frame: true,
+        };
+        Err(order::placed(error, self.order.line(), place).with_at(At::Row))
     }
 
     fn frame_error(&self, reason: &str, offset: u64) -> Error {
