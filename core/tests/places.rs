@@ -186,7 +186,7 @@ fn a_folder_renamed_in_case_only_is_found_or_named() {
             assert_eq!((listing.sessions.len(), listing.problems.len()), (1, 0));
         } else {
             assert_eq!(refusal(read_all(&backend, "name")), Code::SessionNotFound);
-            assert_eq!(refusal(read_all(&backend, "Name")), Code::SessionConflict);
+            assert_eq!(refusal(read_all(&backend, "Name")), Code::SessionCorrupt);
             assert_eq!((listing.sessions.len(), listing.problems.len()), (0, 1));
         }
     }

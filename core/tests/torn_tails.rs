@@ -152,6 +152,41 @@ fn a_long_run_of_zeros_is_a_torn_tail() {
     assert_eq!(read_all(&stored.backend, "s").unwrap().len(), 5);
 }
 
+#[test]
+fn the_notice_of_an_opening_tells_what_the_first_append_then_does() {
+    for encoding in ENCODINGS {
+        let stored = Stored::new(encoding, &[&events(0..4, 1)]);
+        let before = stored.bytes().len() as u64;
+        let lost = note(7, 1);
+        match encoding {
+            // A whole row after a gap, and a piece of one.
+            Encoding::None => stored.add(format!("{}\n{{\"half", lost.row()).as_bytes()),
+            Encoding::Zstd => {
+                let mut frame = Vec::new();
+                FrameEncoder::new().encode(format!("{}\n", lost.row()).as_bytes(), &mut frame).unwrap();
+                frame.truncate(frame.len() - 2);
+                stored.add(&frame);
+            }
+        }
+        let torn = stored.bytes();
+        let log = stored.open(Access::Write);
+        let notices = log.notices();
+        let [Notice::TornTail { keep_bytes, cut_bytes, cut_rows, recovered, reason }] = &notices[..] else {
+            panic!("{notices:?}")
+        };
+        assert_eq!((*keep_bytes, keep_bytes + cut_bytes), (before, torn.len() as u64));
+        assert_eq!((*cut_rows, *recovered), (1, 0));
+        assert!(!reason.is_empty());
+        assert_eq!(log.event_count(&go_on()).unwrap(), 4);
+        log.append(&[note(4, 1)], &go_on()).unwrap();
+        let Notice::TailCut { keep_bytes: kept, saved } = &log.notices()[1] else { panic!("no cut was told") };
+        assert_eq!(*kept, *keep_bytes);
+        assert_eq!(stored.disk.read_file(saved.as_ref().unwrap()).unwrap(), torn[before as usize..]);
+        assert_eq!(stored.bytes()[..before as usize], torn[..before as usize]);
+        assert_eq!(read_all(&stored.backend, "s").unwrap(), [&events(0..4, 1)[..], &[note(4, 1)]].concat());
+    }
+}
+
 /// The next append would go on in that row.
 #[test]
 fn a_row_that_goes_on_in_a_frame_that_was_never_written_is_damage() {

@@ -164,19 +164,20 @@ impl Shared {
                 "the folder was probably copied or renamed: give it back its place, or move it out of the root",
             ))
         };
-        if let Some(id) = id.filter(|id| *id != header.id) {
-            if names::are_case_twins(id, &header.id) {
-                return Err(case_twins(id, &header.id).with_path(&located.directory));
-            }
-            return wrong(format!("the folder is that of session {id}, the header in it says {}", header.id));
-        }
         let names = (names::project_directory(header.cwd.as_deref()), names::session_directory(&header.id));
         let (Ok(project), Ok(session)) = names else {
             return wrong("the header's id or cwd cannot name a folder".to_owned());
         };
         let file = located.path.file_name().unwrap_or_default();
         let derived = self.root.join(project).join(session).join(file);
-        if derived == located.path || self.is_same_place(&derived, &located.path) {
+        let is_its_place = derived == located.path || self.is_same_place(&derived, &located.path);
+        if let Some(id) = id.filter(|id| *id != header.id) {
+            if is_its_place && names::are_case_twins(id, &header.id) {
+                return Err(case_twins(id, &header.id).with_path(&located.directory));
+            }
+            return wrong(format!("the folder is that of session {id}, the header in it says {}", header.id));
+        }
+        if is_its_place {
             return Ok(());
         }
         wrong(format!("the header's id and cwd belong to {}", derived.display()))
