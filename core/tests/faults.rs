@@ -26,14 +26,16 @@ const ROOT: &str = "/data/sessions";
 const ENOSPC: i32 = 28;
 const EIO: i32 = 5;
 const EACCES: i32 = 13;
+const EINTR: i32 = 4;
 
 const ENCODINGS: [Encoding; 2] = [Encoding::None, Encoding::Zstd];
 
 /// How a single call fails.
-const FAULTS: [Fault; 7] = [
+const FAULTS: [Fault; 8] = [
     Fault::error(ENOSPC),
     Fault::error(EIO),
     Fault::error(EACCES),
+    Fault::error(EINTR),
     Fault::error_after_effect(EIO),
     Fault::error_after_bytes(ENOSPC, 7),
     Fault::short(3),

@@ -466,3 +466,17 @@ proptest! {
         }
     }
 }
+
+/// libzstd takes such a block for nothing in streaming, and for damage in one call.
+#[test]
+fn a_compressed_block_without_bytes_is_left_to_the_stream() {
+    // Magic, descriptor, window; a compressed block of 0 bytes, the last one.
+    let frame: &[u8] = &[0x28, 0xb5, 0x2f, 0xfd, 0x00, 0x00, 0x05, 0x00, 0x00];
+    let (frames, torn) = scan_frames(frame, 2).unwrap();
+    assert_eq!((frames.len(), torn), (1, None));
+    let mut text = Vec::new();
+    assert_eq!(FrameDecoder::new().decode(frame, &frames[0], &mut text, 1000), Ok(Decoded::TooLong));
+    assert!(text.is_empty());
+    let mut stream = FrameStream::new(frame, 0, frame.len() as u64, false);
+    assert_eq!(stream.check().unwrap(), Ok(0));
+}

@@ -22,6 +22,7 @@ use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::process::{ChildStdin, ChildStdout, Command, Stdio};
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 const ID: &str = "s";
@@ -282,42 +283,90 @@ impl Drop for Mounted {
     }
 }
 
+/// What a kill loop has seen.
+#[derive(Default)]
+struct Killed {
+    rounds: u64,
+    torn: u64,
+    unacknowledged: u64,
+    acknowledged: u64,
+    reads: u64,
+}
+
+/// Reads a log again and again while another process writes it, until that one is gone; gives how often.
+fn watch(root: &Path, encoding: Encoding, is_over: &AtomicBool) -> u64 {
+    let backend = files(root, encoding);
+    let (mut reads, mut seen) = (0, 0);
+    while !is_over.load(Ordering::Acquire) {
+        match backend.open(ID, Access::Read, &go_on()).and_then(|log| read_log(&*log)) {
+            Err(error) if error.code() == Code::SessionNotFound && seen == 0 => std::thread::yield_now(),
+            read => {
+                let events = read.unwrap();
+                assert_is_what_was_sent(&events);
+                assert!(events.len() >= seen, "{} after {seen}", events.len());
+                seen = events.len();
+                reads += 1;
+            }
+        }
+    }
+    reads
+}
+
+/// Starts a writer with a reader beside it, kills it after 1 to 50 ms, opens the log and continues it.
+fn kill_once(root: &Path, encoding: Encoding, random: &mut SplitMix64, killed: &mut Killed) {
+    let backend = files(root, encoding);
+    let mut child = Child::writer(root, encoding);
+    let is_over = AtomicBool::new(false);
+    let answers = std::thread::scope(|scope| {
+        let reader = scope.spawn(|| watch(root, encoding, &is_over));
+        child.send("write");
+        std::thread::sleep(Duration::from_micros(1000 + random.below(49_000)));
+        let answers = child.kill();
+        is_over.store(true, Ordering::Release);
+        killed.reads += reader.join().unwrap();
+        answers
+    });
+    killed.rounds += 1;
+    let last = answers.iter().filter_map(|line| line.strip_prefix("acknowledged ")).next_back();
+    let acknowledged: u64 = last.map_or(0, |count| count.parse().unwrap());
+    killed.acknowledged += answers.len() as u64;
+    let log = match backend.open(ID, Access::Write, &go_on()) {
+        Err(error) if error.code() == Code::SessionNotFound && acknowledged == 0 => return,
+        opened => opened.unwrap(),
+    };
+    let notices = log.notices();
+    let tails = notices.iter().filter(|notice| matches!(notice, Notice::TornTail { .. })).count();
+    assert!(tails <= 1 && notices.len() == tails, "{notices:?}");
+    killed.torn += tails as u64;
+    let found = read_log(&*log).unwrap();
+    assert!(found.len() as u64 >= acknowledged, "{} of {acknowledged}", found.len());
+    assert_is_what_was_sent(&found);
+    killed.unacknowledged += u64::from(acknowledged > 0 && found.len() as u64 > acknowledged);
+    log.append(&[sent(found.len() as u64)], &go_on()).unwrap();
+    log.close().unwrap();
+}
+
 #[test]
 fn a_writer_killed_at_any_moment_loses_nothing_acknowledged() {
-    let rounds = setting("DSH_KILL_ROUNDS", 30);
+    /// Then a new log is begun, so that a round does not cost more and more.
+    const ROUNDS_OF_A_LOG: u64 = 50;
+    let rounds = setting("DSH_KILL_ROUNDS", 200);
     let seed = setting("DSH_SEED", 1);
     println!("DSH_SEED={seed}");
     let mut random = SplitMix64::new(seed);
-    let (mut torn, mut unacknowledged) = (0, 0);
-    for encoding in [Encoding::None, Encoding::Zstd] {
+    let mut killed = Killed::default();
+    while killed.rounds < rounds {
         let (_folder, root) = folder();
-        let backend = files(&root, encoding);
-        for _ in 0..rounds.div_ceil(2) {
-            let mut child = Child::writer(&root, encoding);
-            child.send("write");
-            std::thread::sleep(Duration::from_micros(1000 + random.below(49_000)));
-            let answers = child.kill();
-            let last = answers.iter().filter_map(|line| line.strip_prefix("acknowledged ")).next_back();
-            let acknowledged: u64 = last.map_or(0, |count| count.parse().unwrap());
-            let log = match backend.open(ID, Access::Write, &go_on()) {
-                Err(error) if error.code() == Code::SessionNotFound && acknowledged == 0 => continue,
-                opened => opened.unwrap(),
-            };
-            let notices = log.notices();
-            let tails = notices.iter().filter(|notice| matches!(notice, Notice::TornTail { .. })).count();
-            assert!(tails <= 1 && notices.len() == tails, "{notices:?}");
-            torn += tails;
-            let found = read_log(&*log).unwrap();
-            assert!(found.len() as u64 >= acknowledged, "{} of {acknowledged}", found.len());
-            assert_is_what_was_sent(&found);
-            unacknowledged += u64::from(acknowledged > 0 && found.len() as u64 > acknowledged);
-            log.append(&[sent(found.len() as u64)], &go_on()).unwrap();
-            log.close().unwrap();
+        let encoding = if killed.rounds / ROUNDS_OF_A_LOG % 2 == 0 { Encoding::None } else { Encoding::Zstd };
+        for _ in 0..ROUNDS_OF_A_LOG.min(rounds - killed.rounds) {
+            kill_once(&root, encoding, &mut random, &mut killed);
         }
-        assert_is_what_was_sent(&read_all(&backend, ID).unwrap());
+        assert_is_what_was_sent(&read_all(&files(&root, encoding), ID).unwrap());
     }
+    let Killed { rounds, torn, unacknowledged, acknowledged, reads } = killed;
     println!(
-        "kill loop: {rounds} rounds, {torn} torn tails, {unacknowledged} ends that were not acknowledged"
+        "kill loop: {rounds} writers killed, {acknowledged} appends acknowledged, {torn} torn tails, {unacknowledged} ends that were not \
+         acknowledged, {reads} reads beside them"
     );
 }
 

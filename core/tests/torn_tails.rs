@@ -122,6 +122,94 @@ fn a_wrong_checksum_is_damage_also_where_it_ends_in_a_zero() {
     }
 }
 
+/// The length of a block in the middle of a log is damaged, so that its frame seems to reach over all that follows.
+#[test]
+fn a_frame_that_hides_whole_ones_is_damage_and_nothing_of_them_is_cut() {
+    let stored = Stored::new(Encoding::Zstd, &[&events(0..4, 1), &events(4..8, 1), &events(8..12, 1)]);
+    let header_end = Stored::new(Encoding::Zstd, &[]).bytes().len();
+    let mut bytes = stored.bytes();
+    // Magic, descriptor and window, then the block's three bytes: its size is made 2 MiB, and the block no longer the last one.
+    bytes[header_end + 6] &= !1;
+    bytes[header_end + 8] = 0xff;
+    stored.put(&bytes);
+    assert_eq!(refusal(read_all(&stored.backend, "s")), Code::SessionCorrupt);
+    let error = stored.backend.open("s", Access::Write, &go_on()).unwrap_err();
+    assert_eq!((error.code(), error.offset()), (Code::SessionCorrupt, Some(header_end as u64)));
+    assert_eq!(stored.bytes(), bytes);
+}
+
+/// A raw log whose file system gave it a long run of zero bytes and no newline: a whole piece of memory would be a gigabyte one day.
+#[test]
+fn a_long_run_of_zeros_is_a_torn_tail() {
+    let stored = Stored::new(Encoding::None, &[&events(0..4, 1)]);
+    let length = stored.bytes().len() as u64;
+    stored.add(&vec![0; 5 << 20]);
+    let log = stored.open(Access::Write);
+    assert_eq!(tail_of(&*log), (0, 0));
+    log.append(&[note(4, 1)], &go_on()).unwrap();
+    log.close().unwrap();
+    assert!(stored.bytes().len() as u64 > length && stored.bytes().len() < 1 << 20);
+    assert_eq!(read_all(&stored.backend, "s").unwrap().len(), 5);
+}
+
+#[test]
+fn the_notice_of_an_opening_tells_what_the_first_append_then_does() {
+    for encoding in ENCODINGS {
+        let stored = Stored::new(encoding, &[&events(0..4, 1)]);
+        let before = stored.bytes().len() as u64;
+        let lost = note(7, 1);
+        match encoding {
+            // A whole row after a gap, and a piece of one.
+            Encoding::None => stored.add(format!("{}\n{{\"half", lost.row()).as_bytes()),
+            Encoding::Zstd => {
+                let mut frame = Vec::new();
+                FrameEncoder::new().encode(format!("{}\n", lost.row()).as_bytes(), &mut frame).unwrap();
+                frame.truncate(frame.len() - 2);
+                stored.add(&frame);
+            }
+        }
+        let torn = stored.bytes();
+        let log = stored.open(Access::Write);
+        let notices = log.notices();
+        let [Notice::TornTail { keep_bytes, cut_bytes, cut_rows, recovered, reason }] = &notices[..] else {
+            panic!("{notices:?}")
+        };
+        assert_eq!((*keep_bytes, keep_bytes + cut_bytes), (before, torn.len() as u64));
+        assert_eq!((*cut_rows, *recovered), (1, 0));
+        assert!(!reason.is_empty());
+        assert_eq!(log.event_count(&go_on()).unwrap(), 4);
+        log.append(&[note(4, 1)], &go_on()).unwrap();
+        let Notice::TailCut { keep_bytes: kept, saved } = &log.notices()[1] else {
+            panic!("no cut was told")
+        };
+        assert_eq!(*kept, *keep_bytes);
+        assert_eq!(stored.disk.read_file(saved.as_ref().unwrap()).unwrap(), torn[before as usize..]);
+        assert_eq!(stored.bytes()[..before as usize], torn[..before as usize]);
+        assert_eq!(read_all(&stored.backend, "s").unwrap(), [&events(0..4, 1)[..], &[note(4, 1)]].concat());
+    }
+}
+
+/// The next append would go on in that row.
+#[test]
+fn a_row_that_goes_on_in_a_frame_that_was_never_written_is_damage() {
+    let stored = Stored::new(Encoding::Zstd, &[&events(0..4, 1)]);
+    let row = format!("{}\n", note(4, 1).row());
+    let (one, other) = row.as_bytes().split_at(20);
+    let mut encoder = FrameEncoder::new();
+    let mut frames = Vec::new();
+    encoder.encode(one, &mut frames).unwrap();
+    encoder.encode(other, &mut frames).unwrap();
+    stored.add(&frames);
+    assert_eq!(read_all(&stored.backend, "s").unwrap().len(), 5);
+    let mut bytes = stored.bytes();
+    let end = bytes.len();
+    bytes[end - 4..].fill(0);
+    stored.put(&bytes);
+    assert_eq!(refusal(read_all(&stored.backend, "s")), Code::SessionCorrupt);
+    assert_eq!(refusal(stored.backend.open("s", Access::Write, &go_on())), Code::SessionCorrupt);
+    assert_eq!(stored.bytes(), bytes);
+}
+
 #[test]
 fn rows_before_the_place_where_a_torn_frame_does_not_decode_are_saved() {
     let long: Vec<_> = (4..9).map(|seq| note_of_length(seq, 1, 60_000)).collect();

@@ -49,6 +49,11 @@ fn misuse_is_refused_and_runs_clean() {
 }
 
 #[test]
+fn signals_in_every_system_call_interrupt_nothing() {
+    runs_clean("tests/c/signals.c", false, "gnu11", &[]);
+}
+
+#[test]
 fn the_cpp_client_runs_clean() {
     runs_clean("tests/cpp/client.cpp", true, "c++17", &[]);
     let folder = tempfile::tempdir().unwrap();

@@ -122,6 +122,14 @@ pub fn session_directory(id: &str) -> Result<String, NameFault> {
     session_segment(id.encode_utf16())
 }
 
+/// Whether the folders of two different ids are one on a file system that ignores case (`format.md` 1.3). Other ways in which file systems
+/// equate names (normalization) do not matter: what is not ASCII is escaped.
+#[must_use]
+pub(crate) fn are_case_twins(id: &str, other: &str) -> bool {
+    let (Ok(one), Ok(two)) = (session_directory(id), session_directory(other)) else { return false };
+    id != other && one.eq_ignore_ascii_case(&two)
+}
+
 /// [`session_directory`] of an id given as UTF-16 code units, well formed or not.
 ///
 /// # Errors

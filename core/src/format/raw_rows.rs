@@ -354,6 +354,9 @@ impl RawRows {
     }
 }
 
+/// Zero bytes that are shown as the text of a row; more are only counted.
+const ZEROS_SHOWN_MAX: u64 = 4096;
+
 /// What is said of whole rows in an unfinished last frame.
 const TORN: &str = "the row stands in the unfinished last frame";
 
@@ -374,6 +377,8 @@ struct Cutter {
     /// The beginning of a row whose end was not seen yet, and where it stands.
     carry: Vec<u8>,
     carry_place: Option<Place>,
+    /// Zero bytes at the beginning of the row that are counted instead of kept, while nothing else was seen of it.
+    zeros: u64,
     /// Bytes of a row that is longer than the limit and therefore not kept.
     dropped: u64,
     /// The seq that the next event should have; `None` where that is not known.
@@ -389,6 +394,7 @@ impl Cutter {
             line: 1,
             carry: Vec::new(),
             carry_place: None,
+            zeros: 0,
             dropped: 0,
             next_seq: Some(0),
             ready: VecDeque::new(),
@@ -417,12 +423,27 @@ impl Cutter {
 
     fn keep(&mut self, bytes: &[u8], place: Place) {
         self.carry_place.get_or_insert(place);
+        if self.carry.is_empty() && self.dropped == 0 && bytes.iter().all(|&byte| byte == 0) {
+            self.zeros += bytes.len() as u64;
+            return;
+        }
+        self.keep_zeros();
         let length = self.dropped + (self.carry.len() + bytes.len()) as u64;
         if self.dropped > 0 || length > self.limits.row_bytes_max {
             self.dropped = length;
             self.carry = Vec::new();
         } else {
             self.carry.extend_from_slice(bytes);
+        }
+    }
+
+    /// Makes the zeros that were counted bytes of the row, or of its length where that is over the limit.
+    fn keep_zeros(&mut self) {
+        let zeros = std::mem::take(&mut self.zeros);
+        if zeros > self.limits.row_bytes_max {
+            self.dropped = zeros;
+        } else {
+            self.carry.resize(self.carry.len() + zeros as usize, 0);
         }
     }
 
@@ -435,6 +456,16 @@ impl Cutter {
 
     fn row_ends(&mut self, remark: Option<&str>) {
         let Some(place) = self.carry_place.take() else { return };
+        if self.zeros > ZEROS_SHOWN_MAX {
+            let zeros = std::mem::take(&mut self.zeros);
+            self.name_lost(
+                place,
+                &format!("{zeros} zero bytes stand here: a file that grew and was never written"),
+            );
+            self.line += 1;
+            return;
+        }
+        self.keep_zeros();
         let bytes = std::mem::take(&mut self.carry);
         let dropped = std::mem::take(&mut self.dropped);
         let mut row = self.blank(place);

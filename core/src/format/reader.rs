@@ -137,6 +137,8 @@ impl LogEnd {
     }
 }
 
+const ZEROS_AFTER_LAST_ROW: &str = "zero bytes follow the last row";
+
 /// A piece that waits to be put in order.
 #[derive(Debug)]
 struct Piece {
@@ -358,6 +360,11 @@ impl LogReader {
             if is_end {
                 break newline.map(|newline| newline + 1);
             }
+            // No row begins with a zero byte: a file that grew and was never written may end in any number of them.
+            if bytes.first() == Some(&0) && self.is_zero_to_the_end(offset)? {
+                self.torn_start = Some((offset, ZEROS_AFTER_LAST_ROW.to_owned()));
+                return Ok(());
+            }
             self.check_row_length(bytes.len())?;
             self.cancel.check()?;
         };
@@ -377,9 +384,27 @@ impl LogReader {
         Ok(())
     }
 
+    /// Whether nothing but 0x00 stands from `offset` to the end, in the memory of one piece.
+    fn is_zero_to_the_end(&mut self, offset: u64) -> Result<bool> {
+        let mut piece = Vec::new();
+        let mut next = offset;
+        loop {
+            piece.clear();
+            let read = group::read_more(&self.source, next, &mut piece, PIECE_BYTES);
+            next += match self.io(read)? {
+                0 => return Ok(next >= self.source.end),
+                read => read as u64,
+            };
+            if piece.iter().any(|&byte| byte != 0) {
+                return Ok(false);
+            }
+            self.cancel.check()?;
+        }
+    }
+
     fn torn_record(&mut self, offset: u64, rest: Vec<u8>) {
         let is_zeros = rest.iter().all(|&byte| byte == 0);
-        let reason = if is_zeros { "zero bytes follow the last row" } else { "the last row has no newline" };
+        let reason = if is_zeros { ZEROS_AFTER_LAST_ROW } else { "the last row has no newline" };
         self.torn_start = Some((offset, reason.to_owned()));
         let parsed = parse_piece(rest, self.source.parsing());
         self.torn_objects = parsed.rows.iter().filter(|row| row.is_object()).count() as u64;
@@ -511,6 +536,7 @@ impl LogReader {
             Ok(ends_in_zeros || super::frames::ends_in_cleared_checksum(file, frame.start, frame.end)?)
         });
         if is_last && self.io(is_unwritten)? {
+            self.check_rows_are_whole()?;
             self.stage = Stage::Torn { start: frame.start, is_readable: false };
             return Ok(());
         }
@@ -521,15 +547,8 @@ impl LogReader {
 
     /// No complete frame begins here: the end, an unfinished frame, or something that is no frame.
     fn after_last_frame(&mut self, step: FrameStep) -> Result<()> {
-        if !self.carry.is_empty() && !matches!(step, FrameStep::Complete(_)) {
-            let frame = self.carry_frame.unwrap_or(PieceFrame { text_end: 0, index: 0, start: 0 });
-            let error = Error::new(Code::SessionCorrupt, "the complete frames end in the middle of a row");
-            let place = RowPlace {
-                frame: self.is_from_start.then_some(frame.index),
-                offset: frame.start,
-                is_in_complete_frame: true,
-            };
-            return Err(order::placed(error, self.order.line(), place).with_at(At::Row));
+        if !matches!(step, FrameStep::Complete(_)) {
+            self.check_rows_are_whole()?;
         }
         self.stage = match step {
             FrameStep::End | FrameStep::Complete(_) => Stage::Done,
@@ -537,6 +556,21 @@ impl LogReader {
             FrameStep::Fault { at, kind } => Stage::Fault(self.frame_error(&kind.to_string(), at)),
         };
         Ok(())
+    }
+
+    /// The complete frames must not end in the middle of a row (`format.md` 4.4): the next append would go on in it.
+    fn check_rows_are_whole(&self) -> Result<()> {
+        if self.carry.is_empty() {
+            return Ok(());
+        }
+        let frame = self.carry_frame.unwrap_or(PieceFrame { text_end: 0, index: 0, start: 0 });
+        let error = Error::new(Code::SessionCorrupt, "the complete frames end in the middle of a row");
+        let place = RowPlace {
+            frame: self.is_from_start.then_some(frame.index),
+            offset: frame.start,
+            is_in_complete_frame: true,
+        };
+        Err(order::placed(error, self.order.line(), place).with_at(At::Row))
     }
 
     fn frame_error(&self, reason: &str, offset: u64) -> Error {
@@ -547,6 +581,11 @@ impl LogReader {
     /// Takes the whole rows of an unfinished last frame (`format.md` 4.4).
     fn fill_torn(&mut self, start: u64, is_readable: bool) -> Result<()> {
         let file = Arc::clone(&self.source.file);
+        let hidden = super::frames::hidden_frame(&file, start, self.source.end);
+        if let Some(next) = self.io(hidden)? {
+            let reason = format!("the frame does not end, but a whole one follows it at byte {next}");
+            return Err(self.frame_error(&reason, start));
+        }
         let mut stream = FrameStream::new(file, start, self.source.end, true);
         let mut text = Vec::new();
         if is_readable {

@@ -168,6 +168,10 @@ pub enum Removal {
     Trash,
 }
 
+/// What a notice of an ineffective lock says, and what to do.
+const LOCK_INEFFECTIVE: &str = "the file system grants the lock to everybody, so nothing keeps other processes from writing this session \
+    at the same time; keep the root on a file system where flock(2) works, or make sure that one process writes";
+
 /// Something a handle has to tell that is no error (`design.md` 5, Notices).
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
@@ -192,6 +196,12 @@ pub enum Notice {
         /// Where the cut bytes were saved; `None` where they held no whole row that was not put back.
         saved: Option<PathBuf>,
     },
+    /// The lock of the session excludes nobody: a second descriptor was granted it too, as on network file systems without a working
+    /// flock(2). What another program writes is still found before each append (`SESSION_OWNERSHIP_LOST`), but not in the same instant.
+    LockIneffective {
+        /// The lock file.
+        path: PathBuf,
+    },
     /// The file that names the owner for other programs could not be written or removed. Ownership itself is not affected.
     OwnerFile {
         /// The system's reason.
@@ -206,6 +216,7 @@ impl Notice {
         match self {
             Notice::TornTail { .. } => "torn-tail",
             Notice::TailCut { .. } => "tail-cut",
+            Notice::LockIneffective { .. } => "lock-ineffective",
             Notice::OwnerFile { .. } => "owner-file",
         }
     }
@@ -228,6 +239,10 @@ impl Notice {
                 if let Some(saved) = saved {
                     out.string("saved", &saved.to_string_lossy());
                 }
+            }
+            Notice::LockIneffective { path } => {
+                out.string("path", &path.to_string_lossy());
+                out.string("reason", LOCK_INEFFECTIVE);
             }
             Notice::OwnerFile { reason } => out.string("reason", reason),
         }

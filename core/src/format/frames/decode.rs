@@ -79,8 +79,8 @@ fn is_code(code: zstd_safe::ErrorCode, error: ZSTD_ErrorCode) -> bool {
 pub enum Decoded {
     /// All of its plaintext, so many bytes, was appended; the checksum, if there is one, holds.
     Whole(usize),
-    /// The plaintext is, or claims to be, longer than the caller takes at once; nothing was appended. A
-    /// [`FrameStream`](super::FrameStream) gives it piece by piece.
+    /// The plaintext is, or claims to be, longer than the caller takes at once, or only the streaming decoder tells whether the frame is
+    /// whole; nothing was appended. A [`FrameStream`](super::FrameStream) gives it piece by piece.
     TooLong,
 }
 
@@ -141,7 +141,7 @@ impl FrameDecoder {
         if info.frame_bytes() != frame.len() as u64 {
             return Err(DecodeFault::Damaged("the frame's bytes are not all there"));
         }
-        let bound = text_bound(frame)?;
+        let Some(bound) = text_bound(frame)? else { return Ok(Decoded::TooLong) };
         if info.content_size.is_some_and(|size| size > text_bytes_max as u64) {
             return Ok(Decoded::TooLong);
         }
@@ -174,8 +174,9 @@ impl FrameDecoder {
 /// The most plaintext a complete frame can give: its content size, or else what its blocks may hold.
 ///
 /// The sizes of blocks are checked on the way, because libzstd checks them in streaming only, and one frame must
-/// not be whole for one path and damaged for the other.
-fn text_bound(frame: &[u8]) -> Result<u64, DecodeFault> {
+/// not be whole for one path and damaged for the other. `None` for a compressed block without any bytes, which is nothing in streaming and
+/// damage in one call.
+fn text_bound(frame: &[u8]) -> Result<Option<u64>, DecodeFault> {
     const CUT: DecodeFault = DecodeFault::Damaged("the frame is not complete");
     let HeaderStep::Whole(header) = FrameHeader::parse(frame) else { return Err(CUT) };
     let block_bytes_max = header.block_bytes_max();
@@ -187,11 +188,14 @@ fn text_bound(frame: &[u8]) -> Result<u64, DecodeFault> {
         if block.size > block_bytes_max {
             return Err(DecodeFault::Damaged("a block is larger than its frame allows"));
         }
+        if block.kind == BlockKind::Compressed && block.size == 0 {
+            return Ok(None);
+        }
         bound += if block.kind == BlockKind::Compressed { block_bytes_max } else { block.size };
         let body_bytes = usize::try_from(block.body_bytes()).map_err(|_| CUT)?;
         rest = after.get(body_bytes..).ok_or(CUT)?;
         if block.is_last {
-            return Ok(header.content_size.map_or(bound, |size| size.min(bound)));
+            return Ok(Some(header.content_size.map_or(bound, |size| size.min(bound))));
         }
     }
 }

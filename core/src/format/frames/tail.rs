@@ -25,6 +25,9 @@ const TAIL_PIECE_BYTES: u64 = 64 * 1024;
 /// scan from the floor for less than it would cost to search its body.
 const TAIL_SEARCH_BYTES_MAX: u64 = 4 * 1024 * 1024;
 
+/// How many places are tried for a frame behind one that does not end: chance gives none, more are a file made to deceive.
+const HIDDEN_CANDIDATES_MAX: usize = 64;
+
 /// How many frames in a row confirm a candidate in the middle of a file.
 const CHAIN_MIN: usize = 4;
 
@@ -116,6 +119,30 @@ pub fn peek_text(source: &dyn ReadAt, start: u64, end: u64, text_bytes: usize) -
         next = frame.end;
     }
     Ok(text)
+}
+
+/// A whole frame, by its checksum, that begins behind `start`, where a frame begins that does not end before the file does.
+///
+/// An unfinished append has nothing behind it. Where there is a frame, the one before it was damaged: the length of one of its blocks, most
+/// likely, so that it seems to reach over what follows.
+///
+/// # Errors
+/// Those of reading.
+pub(crate) fn hidden_frame(source: &dyn ReadAt, start: u64, end: u64) -> io::Result<Option<u64>> {
+    let mut search = Search::new(source, end);
+    let mut position = start + 1;
+    for _ in 0..HIDDEN_CANDIDATES_MAX {
+        let found = find_magic(&mut search.magic_window, position, end)?;
+        let Some(candidate) = found else { return Ok(None) };
+        if let FrameStep::Complete(frame) = scan_frame(&mut search.walk_window, candidate)?
+            && frame.has_checksum
+            && FrameStream::new(source, frame.start, frame.end, false).check()?.is_ok_and(|length| length > 0)
+        {
+            return Ok(Some(candidate));
+        }
+        position = candidate + FRAME_MAGIC.len() as u64;
+    }
+    Ok(None)
 }
 
 /// A search for chains of frames in one file.

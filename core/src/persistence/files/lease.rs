@@ -6,6 +6,7 @@
 use crate::error::{Code, Error, Result};
 use crate::format::names::{LOCK_FILE_NAME, OWNER_FILE_NAME};
 use crate::json::{Json, ObjectText};
+use crate::persistence::contract::Notice;
 use crate::storage::{FileMetadata, OpenHow, ProcessIdentity, Storage, StorageFile};
 use std::io;
 use std::path::{Path, PathBuf};
@@ -24,6 +25,8 @@ pub(super) struct Lease {
     _file: Arc<dyn StorageFile>,
     identity: FileMetadata,
     directory: PathBuf,
+    /// Whether the lock keeps others away: not where every descriptor is granted it.
+    is_effective: bool,
 }
 
 impl Lease {
@@ -44,7 +47,10 @@ impl Lease {
             let identity = file.metadata().map_err(|error| failed("look at the lock file", &error))?;
             match storage.metadata(&path) {
                 Ok(there) if there.is_same_file(&identity) => {
-                    return Ok(Lease { _file: file, identity, directory: directory.to_owned() });
+                    let second = storage.open(&path, OpenHow::Lock).and_then(|second| second.try_lock());
+                    let is_effective = !second.map_err(|error| failed("try the lock", &error))?;
+                    let directory = directory.to_owned();
+                    return Ok(Lease { _file: file, identity, directory, is_effective });
                 }
                 // Removed or replaced between opening and locking: what we hold is nobody's lock.
                 Ok(_) => {}
@@ -53,6 +59,12 @@ impl Lease {
             }
         }
         Err(owned(storage, directory, id))
+    }
+
+    /// What the handle has to be told, where the lock keeps nobody away.
+    pub(super) fn notice(&self) -> Option<Notice> {
+        let path = self.directory.join(LOCK_FILE_NAME);
+        (!self.is_effective).then_some(Notice::LockIneffective { path })
     }
 
     /// Whether the lock file is still the one that was locked.

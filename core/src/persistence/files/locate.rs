@@ -70,11 +70,18 @@ impl Shared {
         Ok(())
     }
 
-    pub(super) fn exists(&self, id: &str) -> Result<bool> {
+    /// Fails if a new session cannot have this id: it is taken, or names the folder of another one.
+    pub(super) fn refuse_existing(&self, id: &str) -> Result<()> {
         match self.find(id) {
-            Ok(found) => Ok(found.is_some()),
+            Ok(None) => Ok(()),
+            Ok(Some(there)) => {
+                self.refuse_twin(&there, id)?;
+                Err(super::already_exists(id))
+            }
             // Whatever is wrong with it, the id is taken.
-            Err(error) if matches!(error.code(), Code::SessionConflict | Code::FormatUnsupported) => Ok(true),
+            Err(error) if matches!(error.code(), Code::SessionConflict | Code::FormatUnsupported) => {
+                Err(super::already_exists(id))
+            }
             Err(error) => Err(error),
         }
     }
@@ -84,6 +91,15 @@ impl Shared {
         match self.storage.read_directory(directory) {
             Err(error) if is_absence(&error) => Ok(Vec::new()),
             read => read.map_err(|error| Error::io("read a folder", &error).with_path(directory)),
+        }
+    }
+
+    /// Fails if what was found for an id is the log of another one whose name is the same but for case, on a file system that ignores
+    /// it. Whatever else is wrong with that log is no matter of this id.
+    pub(super) fn refuse_twin(&self, there: &Located, id: &str) -> Result<()> {
+        match self.open_located(there, Some(id), OpenHow::Read) {
+            Err(error) if error.code() == Code::SessionConflict => Err(error),
+            _ => Ok(()),
         }
     }
 
@@ -148,16 +164,20 @@ impl Shared {
                 "the folder was probably copied or renamed: give it back its place, or move it out of the root",
             ))
         };
-        if let Some(id) = id.filter(|id| *id != header.id) {
-            return wrong(format!("the folder is that of session {id}, the header in it says {}", header.id));
-        }
         let names = (names::project_directory(header.cwd.as_deref()), names::session_directory(&header.id));
         let (Ok(project), Ok(session)) = names else {
             return wrong("the header's id or cwd cannot name a folder".to_owned());
         };
         let file = located.path.file_name().unwrap_or_default();
         let derived = self.root.join(project).join(session).join(file);
-        if derived == located.path || self.is_same_place(&derived, &located.path) {
+        let is_its_place = derived == located.path || self.is_same_place(&derived, &located.path);
+        if let Some(id) = id.filter(|id| *id != header.id) {
+            if is_its_place && names::are_case_twins(id, &header.id) {
+                return Err(case_twins(id, &header.id).with_path(&located.directory));
+            }
+            return wrong(format!("the folder is that of session {id}, the header in it says {}", header.id));
+        }
+        if is_its_place {
             return Ok(());
         }
         wrong(format!("the header's id and cwd belong to {}", derived.display()))
@@ -167,6 +187,16 @@ impl Shared {
         let resolve = |path| self.storage.canonicalize(path).ok();
         resolve(one).is_some_and(|one| resolve(other) == Some(one))
     }
+}
+
+fn case_twins(id: &str, other: &str) -> Error {
+    let message = format!(
+        "session {id} cannot be told from session {other} here: the file system ignores the case of names"
+    );
+    Error::new(Code::SessionConflict, message)
+        .with_at(At::Identity)
+        .with_session_id(id)
+        .with_advice("choose an id that differs in more than case, or keep the root on a file system that tells case apart")
 }
 
 fn future(version: u64) -> Error {

@@ -144,6 +144,7 @@ impl FileLog {
     /// The handle of a log that is locked and was read to its end.
     fn owning(shared: &Arc<Shared>, lease: Lease, log: StoredLog, end: LogEnd) -> FileLog {
         let mut notices = Vec::new();
+        notices.extend(lease.notice());
         if let Err(error) = lease.write_owner(&*shared.storage) {
             notices.push(Notice::OwnerFile { reason: error.to_string() });
         }
@@ -273,10 +274,14 @@ impl FileLog {
 /// Takes the lock of a session, then opens its log: only now is it certain to stay as it is.
 fn lock_log(shared: &Shared, id: &str) -> Result<(Lease, StoredLog)> {
     let located = shared.find(id)?.ok_or_else(|| not_found(id))?;
-    let lease = Lease::acquire(&*shared.storage, &located.directory, id).map_err(|error| {
-        // Removed since it was found.
-        if error.os() == Some(rustix::io::Errno::NOENT.raw_os_error()) { not_found(id) } else { error }
-    })?;
+    let lease =
+        Lease::acquire(&*shared.storage, &located.directory, id).map_err(|error| match error.code() {
+            // Removed since it was found.
+            _ if error.os() == Some(rustix::io::Errno::NOENT.raw_os_error()) => not_found(id),
+            // Perhaps the owner is that of another id, which has the same name here.
+            Code::SessionAlreadyOwned => shared.refuse_twin(&located, id).err().unwrap_or(error),
+            _ => error,
+        })?;
     // A session that was moved or removed before the lock was taken is absent.
     let log = StoredLog::open(shared, located, id, OpenHow::Append)?;
     Ok((lease, log))

@@ -187,9 +187,7 @@ impl FilePersistence {
         check_new_header(header, inherited)?;
         cancel.check()?;
         let claim = shared.claim(&header.id, Code::SessionAlreadyExists)?;
-        if shared.exists(&header.id)? {
-            return Err(already_exists(&header.id));
-        }
+        shared.refuse_existing(&header.id)?;
         let encoding = shared.encoding_for_new_session()?;
         let log = Arc::new(FileLog::created(shared, header.clone(), inherited.unwrap_or(0), encoding)?);
         claim.keep_pending(&log);

@@ -60,14 +60,29 @@ pub(super) fn make_directories(shared: &Shared, directory: &Path) -> Result<()> 
     Ok(())
 }
 
-/// Fails if the session folder holds a generation, of either encoding.
-pub(super) fn check_vacant(shared: &Shared, place: &Located, id: &str) -> Result<()> {
+/// The generation that counts in the session folder, if it holds one.
+fn stored(shared: &Shared, place: &Located) -> Result<Option<Located>> {
     let entries = shared.storage.read_directory(&place.directory);
     let entries =
         entries.map_err(|error| Error::io("read the session folder", &error).with_path(&place.directory))?;
-    match locate::select(&place.directory, &entries)? {
+    locate::select(&place.directory, &entries)
+}
+
+/// Fails if the session folder is that of an id which differs only in case (`format.md` 1.3). To be asked before the lock is taken: whoever
+/// has that one would be named as the owner of this session.
+pub(super) fn check_no_twin(shared: &Shared, place: &Located, id: &str) -> Result<()> {
+    match stored(shared, place)? {
+        Some(there) => shared.refuse_twin(&there, id),
+        None => Ok(()),
+    }
+}
+
+/// Fails if the session folder holds a generation, of either encoding.
+pub(super) fn check_vacant(shared: &Shared, place: &Located, id: &str) -> Result<()> {
+    match stored(shared, place)? {
         None => Ok(()),
         Some(there) => {
+            shared.refuse_twin(&there, id)?;
             let message = format!("another writer stored session {id} first");
             Err(Error::new(Code::SessionAlreadyExists, message).with_session_id(id).with_path(there.path))
         }

@@ -275,6 +275,7 @@ impl Writer {
     fn lease(&mut self, shared: &Shared, id: &str, notices: &mut Vec<Notice>) -> Result<()> {
         if self.lease.is_none() {
             let lease = Lease::acquire(&*shared.storage, &self.place.directory, id)?;
+            notices.extend(lease.notice());
             if let Err(error) = lease.write_owner(&*shared.storage) {
                 notices.push(Notice::OwnerFile { reason: error.to_string() });
             }
@@ -292,6 +293,9 @@ impl Writer {
     ) -> Result<()> {
         let located = |error: Error| error.with_session_id(&header.id);
         publication::make_directories(shared, &self.place.directory).map_err(located)?;
+        if self.lease.is_none() {
+            publication::check_no_twin(shared, &self.place, &header.id).map_err(located)?;
+        }
         self.lease(shared, &header.id, notices)?;
         if let Some(stray) = &self.stray {
             publication::withdraw(shared, &self.place, stray).map_err(located)?;
