@@ -207,6 +207,11 @@ impl LogChecker {
         [&now.unless_inherited, &now.unless_orphaned].into_iter().flatten().map(|breach| &**breach)
     }
 
+    /// Whether a tool call that waits for its result keeps the text of a log in memory.
+    pub(crate) fn holds_text(&self) -> bool {
+        !self.state.calls.is_empty()
+    }
+
     /// The rules of a single row.
     pub(crate) fn judge_single(&self, event: &Event, verdict: &RowVerdict) -> Option<Breach> {
         judge_single(event, verdict, &self.vocabulary)
