@@ -251,11 +251,9 @@ impl Event {
                 Error::new(Code::LimitExceeded, "the row is longer than 2 GiB").with_limit("row_bytes_max")
             );
         }
-        match row::parse(&text, json::DEPTH_MAX_DEFAULT) {
-            Ok(envelope) => {
-                let span = Span::new(0, text.len());
-                Ok(Event::new(Arc::new(text), span, envelope))
-            }
+        let row = Span::new(0, text.len());
+        match row::parse(&text, row, json::DEPTH_MAX_DEFAULT) {
+            Ok(envelope) => Ok(Event::new(Arc::new(text), row, envelope)),
             Err(bad) => Err(invalid(bad.fault.to_string())),
         }
     }
