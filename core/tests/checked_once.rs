@@ -1,9 +1,11 @@
 //! A log that did not change since this process read it whole is not checked again, and one that did is.
 
 use dsh_session_core::persistence::files::{FilePersistence, FileSettings};
-use dsh_session_core::storage::simulation::{FaultyStorage, MemoryStorage};
+use dsh_session_core::storage::simulation::MemoryStorage;
 use dsh_session_core::storage::{OpenHow, Storage};
-use dsh_session_core::{Access, CancelToken, Code, Event, EventRange, SessionHeader, SessionPersistence};
+use dsh_session_core::{
+    Access, CancelToken, Code, Event, EventRange, SessionHeader, SessionLog, SessionPersistence,
+};
 use std::path::Path;
 use std::sync::Arc;
 
@@ -19,7 +21,7 @@ fn row(seq: u64) -> Event {
 
 fn with_log(memory: &MemoryStorage) {
     let files = persistence(Arc::new(memory.clone()));
-    let go_on = CancelToken::new();
+    let go_on = go_on();
     let log = files.create(&SessionHeader::new("s", 1), None, &go_on).unwrap();
     for batch in 0..40 {
         log.append(&(batch * 10..batch * 10 + 10).map(row).collect::<Vec<_>>(), &go_on).unwrap();
@@ -31,25 +33,161 @@ fn persistence(storage: Arc<dyn Storage>) -> FilePersistence {
     FilePersistence::with_storage("/data", storage, FileSettings::default()).unwrap()
 }
 
-/// Storage calls that a write open makes.
-fn calls_of_open(files: &FilePersistence, faulty: &FaultyStorage) -> u64 {
-    let before = faulty.calls();
-    let log = files.open("s", Access::Write, &CancelToken::new()).unwrap();
-    let calls = faulty.calls() - before;
-    assert_eq!(log.event_count(&CancelToken::new()).unwrap(), 400);
-    log.close().unwrap();
-    calls
+fn go_on() -> CancelToken {
+    CancelToken::new()
 }
+
+/// Bytes that opening for writing reads, and what was opened.
+fn opened(files: &FilePersistence, memory: &MemoryStorage) -> (u64, Arc<dyn SessionLog>) {
+    let before = memory.bytes_read();
+    let log = files.open("s", Access::Write, &go_on()).unwrap();
+    (memory.bytes_read() - before, log)
+}
+
+/// More than a header is ever read in, less than the rows of any log here.
+const HEADER_BYTES_MAX: u64 = 10_000;
 
 #[test]
 fn reopening_an_unchanged_log_reads_no_rows() {
     let memory = MemoryStorage::new(1);
     with_log(&memory);
-    let faulty = Arc::new(FaultyStorage::new(Arc::new(memory)));
-    let files = persistence(Arc::clone(&faulty) as Arc<dyn Storage>);
-    let first = calls_of_open(&files, &faulty);
-    let second = calls_of_open(&files, &faulty);
-    assert!(second < first, "{second} calls after {first}");
+    let files = persistence(Arc::new(memory.clone()));
+    let (first, log) = opened(&files, &memory);
+    drop(log);
+    let (second, log) = opened(&files, &memory);
+    assert!(first > HEADER_BYTES_MAX && second < HEADER_BYTES_MAX, "{second} bytes after {first}");
+    assert_eq!(log.event_count(&go_on()).unwrap(), 400);
+}
+
+#[test]
+fn an_append_extends_what_is_known() {
+    let memory = MemoryStorage::new(1);
+    with_log(&memory);
+    let files = persistence(Arc::new(memory.clone()));
+    let (first, mut log) = opened(&files, &memory);
+    assert!(first > HEADER_BYTES_MAX);
+    // Also through handles that have read nothing themselves.
+    for seq in 400..410 {
+        log.append(&[row(seq)], &go_on()).unwrap();
+        drop(log);
+        let (again, next) = opened(&files, &memory);
+        assert!(again < HEADER_BYTES_MAX, "{again} bytes read after the append of {seq}");
+        assert_eq!(next.event_count(&go_on()).unwrap(), seq + 1);
+        log = next;
+    }
+    let fresh = persistence(Arc::new(memory.clone()));
+    assert_eq!(fresh.open("s", Access::Write, &go_on()).unwrap_err().code(), Code::SessionAlreadyOwned);
+    drop(log);
+    assert!(opened(&fresh, &memory).0 > HEADER_BYTES_MAX, "another backend knows nothing");
+}
+
+#[test]
+fn what_a_resumed_handle_and_a_new_one_append_is_known() {
+    let memory = MemoryStorage::new(1);
+    with_log(&memory);
+    let files = persistence(Arc::new(memory.clone()));
+    let resumed = files.resume("s", &go_on(), &mut |_| Ok(())).unwrap();
+    resumed.log.append(&[row(400)], &go_on()).unwrap();
+    drop(resumed);
+    assert!(opened(&files, &memory).0 < HEADER_BYTES_MAX);
+    let new = files.create(&SessionHeader::new("new", 1), None, &go_on()).unwrap();
+    for batch in 0..5 {
+        new.append(&(batch * 10..batch * 10 + 10).map(row).collect::<Vec<_>>(), &go_on()).unwrap();
+    }
+    new.close().unwrap();
+    let before = memory.bytes_read();
+    files.open("new", Access::Write, &go_on()).unwrap();
+    assert!(memory.bytes_read() - before < HEADER_BYTES_MAX);
+}
+
+#[test]
+fn a_reader_beside_a_writer_trusts_what_it_appended() {
+    let memory = MemoryStorage::new(1);
+    let files = persistence(Arc::new(memory.clone()));
+    let seeded = SessionHeader { is_seeded: true, ..SessionHeader::new("s", 1) };
+    let log = files.create(&seeded, Some(1), &go_on()).unwrap();
+    let marker = r#"{"type":"session/end-seed","seq":1,"time":1,"data":{"inherited":true}}"#;
+    log.append(&[row(0), Event::from_row(marker).unwrap()], &go_on()).unwrap();
+    log.append(&(2..40).map(row).collect::<Vec<_>>(), &go_on()).unwrap();
+    let reader = files.open("s", Access::Read, &go_on()).unwrap();
+    let before = memory.bytes_read();
+    // Asking a read handle for this reads the log, unless it is known.
+    assert_eq!(reader.inherited_event_count(&go_on()).unwrap(), 1);
+    assert_eq!(memory.bytes_read() - before, 0);
+}
+
+#[test]
+fn rows_that_break_a_rule_are_not_known_by_having_been_appended() {
+    let memory = MemoryStorage::new(1);
+    with_log(&memory);
+    let files = persistence(Arc::new(memory.clone()));
+    let (_, log) = opened(&files, &memory);
+    let stray = r#"{"type":"turn/end","seq":400,"time":1,"data":{"turn":1}}"#;
+    log.append(&[Event::from_row(stray).unwrap()], &go_on()).unwrap();
+    let reader = files.open("s", Access::Read, &go_on()).unwrap();
+    let told = || reader.events(EventRange::ALL, &go_on()).unwrap().find_map(Result::err).unwrap();
+    assert_eq!((told().code(), told().rule()), (Code::SessionCorrupt, Some("A14")));
+    // A good row after it mends nothing.
+    log.append(&[row(401)], &go_on()).unwrap();
+    assert_eq!(told().seq(), Some(400));
+    drop(log);
+    assert_eq!(files.open("s", Access::Write, &go_on()).unwrap_err().code(), Code::SessionCorrupt);
+}
+
+#[test]
+fn a_breach_that_a_later_row_clears_is_known_once_it_is_cleared() {
+    let memory = MemoryStorage::new(1);
+    let files = persistence(Arc::new(memory.clone()));
+    let log = files.create(&SessionHeader::new("s", 1), None, &go_on()).unwrap();
+    let rows = [
+        r#"{"type":"compaction/start","seq":20,"time":1,"data":{"compactionId":"c","turn":null}}"#,
+        r#"{"type":"turn/start","seq":21,"time":1,"data":{"turn":1}}"#,
+        r#"{"type":"session/end-seed","seq":22,"time":1,"data":{}}"#,
+    ];
+    let [start, crossing, marker] = rows.map(|row| Event::from_row(row).unwrap());
+    log.append(&(0..20).map(row).collect::<Vec<_>>(), &go_on()).unwrap();
+    log.append(&[start, crossing], &go_on()).unwrap();
+    let reader = files.open("s", Access::Read, &go_on()).unwrap();
+    assert_eq!(reader.check(&go_on()).unwrap_err().rule(), Some("A20"));
+    log.append(&[marker], &go_on()).unwrap();
+    drop(log);
+    assert!(opened(&files, &memory).0 < HEADER_BYTES_MAX);
+}
+
+#[test]
+fn what_another_program_wrote_since_an_append_is_not_known() {
+    let memory = MemoryStorage::new(1);
+    with_log(&memory);
+    let files = persistence(Arc::new(memory.clone()));
+    let (_, log) = opened(&files, &memory);
+    log.append(&[row(400)], &go_on()).unwrap();
+    drop(log);
+    let other = persistence(Arc::new(memory.clone()));
+    let (_, log) = opened(&other, &memory);
+    log.append(&[row(401)], &go_on()).unwrap();
+    drop(log);
+    let (read, log) = opened(&files, &memory);
+    assert!(read > HEADER_BYTES_MAX);
+    assert_eq!(log.event_count(&go_on()).unwrap(), 402);
+}
+
+#[test]
+fn an_append_that_failed_is_not_known_and_the_next_one_is() {
+    let memory = MemoryStorage::new(1);
+    with_log(&memory);
+    let files = persistence(Arc::new(memory.clone()));
+    let (_, log) = opened(&files, &memory);
+    log.append(&[row(400)], &go_on()).unwrap();
+    let stray = r#"{"type":"turn/end","seq":401,"time":1,"data":{"turn":1}}"#;
+    // Refused by the disk and not by a rule: it must leave no trace in what is known of the log.
+    memory.set_space_limit_bytes(Some(0));
+    assert_eq!(log.append(&[Event::from_row(stray).unwrap()], &go_on()).unwrap_err().code(), Code::Io);
+    memory.set_space_limit_bytes(None);
+    log.append(&[row(401)], &go_on()).unwrap();
+    drop(log);
+    let (read, log) = opened(&files, &memory);
+    assert!(read < HEADER_BYTES_MAX);
+    assert_eq!(log.check(&go_on()).unwrap().event_count, 402);
 }
 
 #[test]
@@ -57,7 +195,7 @@ fn a_log_that_changed_is_checked_again() {
     let memory = MemoryStorage::new(1);
     with_log(&memory);
     let files = persistence(Arc::new(memory.clone()));
-    let go_on = CancelToken::new();
+    let go_on = go_on();
     let reader = files.open("s", Access::Read, &go_on).unwrap();
     assert_eq!(reader.events(EventRange::ALL, &go_on).unwrap().filter_map(Result::ok).count(), 400);
     // Rows that break a rule, put there by somebody else.
@@ -77,7 +215,7 @@ fn check_reads_the_disk_whatever_was_read_before() {
     let memory = MemoryStorage::new(1);
     with_log(&memory);
     let files = persistence(Arc::new(memory.clone()));
-    let go_on = CancelToken::new();
+    let go_on = go_on();
     let reader = files.open("s", Access::Read, &go_on).unwrap();
     let before = reader.check(&go_on).unwrap();
     assert_eq!((before.event_count, before.frames), (400, 41));

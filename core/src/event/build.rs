@@ -3,6 +3,7 @@
 //! Both give canonical text (`format.md` 3.6): what a host sends is admitted as lossless JSON once, here. Rows that were read from a
 //! log are events already and never come through this file.
 
+use super::facts::Payload;
 use super::row;
 use super::verdict::{self, RowVerdict};
 use super::{Event, Span, SurfaceOp, is_plugin_record_type, source_ranges};
@@ -231,12 +232,10 @@ impl EventDraft {
     pub(crate) fn build_judged(&self, seq: u64, now_ms: i64) -> Result<(Event, RowVerdict)> {
         let text = self.row_text(seq, now_ms)?;
         check_length(&text)?;
-        let (parsed, verdict) = verdict::parse(&text, &text, json::DEPTH_MAX_DEFAULT);
+        let row = Span::new(0, text.len());
+        let (parsed, verdict) = verdict::parse(&text, row, json::DEPTH_MAX_DEFAULT, &mut Payload::default());
         match parsed {
-            Ok(envelope) => {
-                let span = Span::new(0, text.len());
-                Ok((Event::new(Arc::new(text), span, envelope), verdict))
-            }
+            Ok(envelope) => Ok((Event::new(Arc::new(text), row, envelope), verdict)),
             Err(bad) => Err(invalid(bad.fault.to_string())),
         }
     }
@@ -350,11 +349,9 @@ impl Event {
     /// A row whose text is canonical already.
     pub(crate) fn from_canonical_row(text: String) -> Result<Event> {
         check_length(&text)?;
-        match row::parse(&text, json::DEPTH_MAX_DEFAULT) {
-            Ok(envelope) => {
-                let span = Span::new(0, text.len());
-                Ok(Event::new(Arc::new(text), span, envelope))
-            }
+        let row = Span::new(0, text.len());
+        match row::parse(&text, row, json::DEPTH_MAX_DEFAULT) {
+            Ok(envelope) => Ok(Event::new(Arc::new(text), row, envelope)),
             Err(bad) => Err(invalid(bad.fault.to_string())),
         }
     }

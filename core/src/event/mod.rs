@@ -57,15 +57,17 @@ impl Span {
         Span { start: start as u32, end: end as u32 }
     }
 
+    /// The same place in a text that begins `by` bytes earlier; no place stays none.
     pub(crate) fn shifted(self, by: u32) -> Span {
-        Span { start: self.start + by, end: self.end + by }
+        if self.is_empty() { self } else { Span { start: self.start + by, end: self.end + by } }
     }
 
     pub(crate) fn of(self, text: &str) -> &str {
         text.get(self.start as usize..self.end as usize).unwrap_or("")
     }
 
-    fn is_empty(self) -> bool {
+    /// No value, where a span says which value there is: JSON values are never empty text.
+    pub(crate) fn is_empty(self) -> bool {
         self.start == self.end
     }
 }
@@ -78,23 +80,13 @@ pub(crate) struct Envelope {
     /// The type between its quotes.
     pub(crate) kind: Span,
     /// The type decoded, where it is written with escapes. Never so in files of a known writer.
-    pub(crate) kind_unescaped: Option<Arc<str>>,
+    pub(crate) kind_unescaped: Option<Arc<String>>,
     pub(crate) data: Span,
     /// Empty where absent: a JSON value is never empty text.
     pub(crate) surface_op: Span,
     /// Empty where absent.
     pub(crate) source_event_seqs: Span,
     pub(crate) ignorable: bool,
-}
-
-impl Envelope {
-    pub(crate) fn shifted(mut self, by: u32) -> Envelope {
-        self.kind = self.kind.shifted(by);
-        self.data = self.data.shifted(by);
-        self.surface_op = self.surface_op.shifted(by);
-        self.source_event_seqs = self.source_event_seqs.shifted(by);
-        self
-    }
 }
 
 /// What an event does to the list of messages that a model sees (`format.md` 3.3).
@@ -217,9 +209,9 @@ impl Event {
         &self.buffer
     }
 
-    /// The JSON value at a span of the buffer, which must lie in the event's own row.
-    pub(crate) fn value_at(&self, span: Span) -> Json<'_> {
-        Json::trusted(span.of(&self.buffer))
+    /// The JSON value at a span of the buffer, which must lie in the event's own row; `None` where the span is empty.
+    pub(crate) fn value_at(&self, span: Span) -> Option<Json<'_>> {
+        (!span.is_empty()).then(|| Json::trusted(span.of(&self.buffer)))
     }
 
     /// A value inside `data` as text of its own, sharing the event's buffer.
@@ -244,7 +236,11 @@ impl Event {
     /// on an unknown ignorable row, `format.md` 5.7).
     #[must_use]
     pub fn surface_op(&self) -> Option<SurfaceOp> {
-        let op = Json::trusted(self.surface_op_text()?);
+        let text = self.surface_op_text()?;
+        if text == "\"append\"" {
+            return Some(SurfaceOp::Append);
+        }
+        let op = Json::trusted(text);
         if op.as_str().as_deref() == Some("append") {
             return Some(SurfaceOp::Append);
         }

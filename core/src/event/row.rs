@@ -67,27 +67,23 @@ impl BadRow {
 /// The members of a row that the envelope knows, as found; the last of a repeated key counts. The row may be good or bad.
 #[derive(Debug, Default)]
 pub(crate) struct Members<'a> {
-    kind: Option<Found<'a>>,
-    seq: Option<Found<'a>>,
-    time: Option<Found<'a>>,
-    data: Option<Found<'a>>,
-    ignorable: Option<Found<'a>>,
-    surface_op: Option<Found<'a>>,
-    source_event_seqs: Option<Found<'a>>,
+    text: &'a str,
+    /// The places of the values in the text; empty for absent ones.
+    kind: Span,
+    seq: Span,
+    time: Span,
+    data: Span,
+    ignorable: Span,
+    surface_op: Span,
+    source_event_seqs: Span,
     foreign: Option<Cow<'a, str>>,
 }
 
-#[derive(Clone, Copy, Debug)]
-struct Found<'a> {
-    value: Json<'a>,
-    span: Span,
-}
-
-/// Parses the text of one row. Spans are relative to `text`, which must be shorter than 4 GiB.
-pub(crate) fn parse(text: &str, depth_max: u32) -> Result<Envelope, Box<BadRow>> {
+/// Parses the text at `row` of a buffer that is shorter than 4 GiB. Spans are those of the buffer.
+pub(crate) fn parse(buffer: &str, row: Span, depth_max: u32) -> Result<Envelope, Box<BadRow>> {
     let mut members = Members::default();
-    scan(text, depth_max, &mut members, |_, _| Ok(()))?;
-    members.envelope()
+    scan(row.of(buffer), depth_max, &mut members, |_, _| Ok(()))?;
+    members.envelope(row.start)
 }
 
 /// As [`parse`], of a row that was never in a file: the sources of an ignorable event of unknown type may be anything.
@@ -96,12 +92,12 @@ pub(crate) fn parse_unstored(text: &str, depth_max: u32) -> Result<Envelope, Box
     scan(text, depth_max, &mut members, |_, _| Ok(()))?;
     let kind = members.kind().and_then(|kind| kind.as_str());
     let is_opaque = members.is_ignorable() && kind.is_some_and(|kind| !is_known_type(&kind));
-    let sources = members.source_event_seqs.take_if(|_| is_opaque);
-    let mut envelope = members.envelope()?;
-    if let Some(sources) = sources {
-        envelope.source_event_seqs = sources.span;
+    let sources = members.source_event_seqs;
+    if is_opaque {
+        members.source_event_seqs = Span::default();
     }
-    Ok(envelope)
+    let envelope = members.envelope(0)?;
+    Ok(Envelope { source_event_seqs: sources, ..envelope })
 }
 
 /// Checks that the text of one row is a JSON object and finds the envelope's members, in place. `read_data` is shown `data`, once for each
@@ -112,6 +108,7 @@ pub(crate) fn scan<'a>(
     members: &mut Members<'a>,
     mut read_data: impl FnMut(Option<Json<'a>>, &mut Cursor<'a>) -> Result<(), JsonError>,
 ) -> Result<(), Box<BadRow>> {
+    members.text = text;
     let mut cursor = Cursor::new(text, depth_max);
     let scanned = cursor.members(|key, cursor| {
         let start = cursor.position();
@@ -122,12 +119,8 @@ pub(crate) fn scan<'a>(
             cursor.value()?;
         }
         let end = cursor.position();
-        let found = Found {
-            value: Json::trusted(text.get(start..end).unwrap_or_default()),
-            span: Span::new(start, end),
-        };
         match members.slot(&key) {
-            Some(slot) => *slot = Some(found),
+            Some(slot) => *slot = Span::new(start, end),
             None => drop(members.foreign.get_or_insert(key)),
         }
         Ok(())
@@ -144,7 +137,7 @@ pub(crate) fn scan<'a>(
 }
 
 impl<'a> Members<'a> {
-    fn slot(&mut self, key: &str) -> Option<&mut Option<Found<'a>>> {
+    fn slot(&mut self, key: &str) -> Option<&mut Span> {
         Some(match key {
             "type" => &mut self.kind,
             "seq" => &mut self.seq,
@@ -157,84 +150,90 @@ impl<'a> Members<'a> {
         })
     }
 
+    fn value(&self, span: Span) -> Option<Json<'a>> {
+        (!span.is_empty()).then(|| Json::trusted(span.of(self.text)))
+    }
+
     /// `type`, whatever sort of value it is.
     pub(crate) fn kind(&self) -> Option<Json<'a>> {
-        self.kind.map(|found| found.value)
+        self.value(self.kind)
     }
 
     /// `data`.
     pub(crate) fn data(&self) -> Option<Json<'a>> {
-        self.data.map(|found| found.value)
+        self.value(self.data)
     }
 
     /// `seq`, where it is a number that a row may have.
     pub(crate) fn seq(&self) -> Option<u64> {
-        self.seq.and_then(|found| count_or_minus_zero(found.value))
+        self.value(self.seq).and_then(count_or_minus_zero)
     }
 
     /// Whether `ignorable` is `true`.
     pub(crate) fn is_ignorable(&self) -> bool {
-        self.ignorable.is_some_and(|found| found.value.as_bool() == Some(true))
+        self.value(self.ignorable).is_some_and(|value| value.as_bool() == Some(true))
     }
 
     /// `surfaceOp`, whatever sort of value it is.
     pub(crate) fn surface_op(&self) -> Option<Json<'a>> {
-        self.surface_op.map(|found| found.value)
+        self.value(self.surface_op)
     }
 
     /// `sourceEventSeqs`, whatever sort of value it is.
     pub(crate) fn source_event_seqs(&self) -> Option<Json<'a>> {
-        self.source_event_seqs.map(|found| found.value)
+        self.value(self.source_event_seqs)
     }
 
-    /// Judges the envelope (`format.md` 3.1).
-    pub(crate) fn envelope(&self) -> Result<Envelope, Box<BadRow>> {
-        let is_turn_end = self.kind().is_some_and(|kind| kind.as_str().as_deref() == Some(TURN_END));
-        self.good_envelope().map_err(|fault| Box::new(BadRow { fault, is_object: true, is_turn_end }))
+    /// Judges the envelope (`format.md` 3.1). Its spans are those of a buffer in which the row begins at `base`.
+    pub(crate) fn envelope(&self, base: u32) -> Result<Envelope, Box<BadRow>> {
+        self.good_envelope(base).map_err(|fault| {
+            let is_turn_end = self.kind().is_some_and(|kind| kind.as_str().as_deref() == Some(TURN_END));
+            Box::new(BadRow { fault, is_object: true, is_turn_end })
+        })
     }
 
-    fn good_envelope(&self) -> Result<Envelope, RowFault> {
+    fn good_envelope(&self, base: u32) -> Result<Envelope, RowFault> {
         if let Some(key) = &self.foreign {
             return Err(RowFault::ForeignKey(key.to_string()));
         }
-        let kind = self.kind.ok_or(RowFault::Missing("type"))?;
-        let seq = self.seq.ok_or(RowFault::Missing("seq"))?;
-        let time = self.time.ok_or(RowFault::Missing("time"))?;
-        let data = self.data.ok_or(RowFault::Missing("data"))?;
-        let kind_text = kind.value.as_str().ok_or(RowFault::BadValue { key: "type", rule: "a string" })?;
-        let kind_unescaped = match &kind_text {
-            Cow::Borrowed(_) => None,
-            Cow::Owned(text) => Some(Arc::from(text.as_str())),
-        };
-        let seq = count_or_minus_zero(seq.value)
+        let kind = self.kind().ok_or(RowFault::Missing("type"))?;
+        let seq = self.value(self.seq).ok_or(RowFault::Missing("seq"))?;
+        let time = self.value(self.time).ok_or(RowFault::Missing("time"))?;
+        let data = self.data().ok_or(RowFault::Missing("data"))?;
+        let kind = kind.as_str().ok_or(RowFault::BadValue { key: "type", rule: "a string" })?;
+        let seq = count_or_minus_zero(seq)
             .ok_or(RowFault::BadValue { key: "seq", rule: "a whole number from 0 to 2^53-1" })?;
-        let time = time.value.as_safe_integer().ok_or(RowFault::BadValue {
+        let time = time.as_safe_integer().ok_or(RowFault::BadValue {
             key: "time",
             rule: "a whole number of milliseconds within 2^53-1",
         })?;
-        if self.ignorable.is_some_and(|found| found.value.as_bool() != Some(true)) {
+        let is_marked = !self.ignorable.is_empty();
+        if is_marked && !self.is_ignorable() {
             return Err(RowFault::BadValue { key: "ignorable", rule: "`true`" });
         }
-        if &*kind_text == "session/end-seed" && data.value.kind() != json::Kind::Object {
+        if &*kind == "session/end-seed" && data.kind() != json::Kind::Object {
             return Err(RowFault::BadValue {
                 key: "data",
                 rule: "an object, which `session/end-seed` needs",
             });
         }
-        if let Some(found) = self.source_event_seqs {
-            source_ranges::decode(found.value.text(), seq)
+        if let Some(sources) = self.source_event_seqs() {
+            source_ranges::decode(sources.text(), seq)
                 .map_err(|fault| RowFault::SourceEventSeqs(fault.to_string()))?;
         }
         Ok(Envelope {
             seq,
             time,
             // The type's span leaves out its quotes.
-            kind: Span { start: kind.span.start + 1, end: kind.span.end - 1 },
-            kind_unescaped,
-            data: data.span,
-            surface_op: self.surface_op.map_or(Span::default(), |found| found.span),
-            source_event_seqs: self.source_event_seqs.map_or(Span::default(), |found| found.span),
-            ignorable: self.ignorable.is_some(),
+            kind: Span { start: self.kind.start + 1, end: self.kind.end - 1 }.shifted(base),
+            kind_unescaped: match kind {
+                Cow::Borrowed(_) => None,
+                Cow::Owned(text) => Some(Arc::new(text)),
+            },
+            data: self.data.shifted(base),
+            surface_op: self.surface_op.shifted(base),
+            source_event_seqs: self.source_event_seqs.shifted(base),
+            ignorable: is_marked,
         })
     }
 }
@@ -251,7 +250,7 @@ pub(crate) fn is_inherited_marker(kind: &str, data: Json<'_>) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use super::parse;
+    use super::{Span, parse};
     use serde_json::Value;
 
     #[test]
@@ -261,7 +260,7 @@ mod tests {
         for case in vectors["cases"].as_array().unwrap() {
             let text = case["row_text"].as_str().map_or_else(|| case["row"].to_string(), str::to_owned);
             let expected_seq = case["expected_seq"].as_u64().unwrap();
-            let parsed = parse(&text, 100);
+            let parsed = parse(&text, Span::new(0, text.len()), 100);
             let is_ok = parsed.as_ref().is_ok_and(|envelope| envelope.seq == expected_seq);
             assert_eq!(is_ok, case.get("ok").is_some(), "{}: {parsed:?}", case["name"]);
         }

@@ -1,6 +1,7 @@
 //! The rules of a single row: the vectors, and each rule broken and nearly broken.
 
 use super::breach::Stage;
+use super::facts::Payload;
 use super::verdict::{self, judge_single};
 use crate::event::{Event, Span, Vocabulary};
 use crate::json::DEPTH_MAX_DEFAULT;
@@ -12,15 +13,14 @@ use std::sync::Arc;
 fn judged(row: &str, vocabulary: &Vocabulary) -> Option<(Stage, &'static str, bool)> {
     let buffer = Arc::new(format!("before\n{row}\nafter"));
     let start = "before\n".len();
-    let text = &buffer[start..start + row.len()];
-    let (outcome, verdict) = verdict::parse(&buffer, text, DEPTH_MAX_DEFAULT);
+    let span = Span::new(start, start + row.len());
+    let (outcome, verdict) = verdict::parse(&buffer, span, DEPTH_MAX_DEFAULT, &mut Payload::default());
     let told = |breach: &super::breach::Breach| (breach.stage(), breach.rule(), breach.is_unsupported());
     if let Some(breach) = &verdict.breach {
         return Some(told(breach));
     }
     let Ok(envelope) = outcome else { return Some((Stage::Acceptance, "BAD", false)) };
-    let span = Span::new(start, start + row.len());
-    let event = Event::new(Arc::clone(&buffer), span, envelope.shifted(start as u32));
+    let event = Event::new(Arc::clone(&buffer), span, envelope);
     judge_single(&event, &verdict, vocabulary).map(|breach| told(&breach))
 }
 

@@ -4,7 +4,7 @@ use super::breach::{Breach, Stage};
 use super::facts::{Links, Payload, RowKind};
 use super::{acceptance, admission};
 use crate::event::row::{self, BadRow, Members};
-use crate::event::{Envelope, Event, Vocabulary};
+use crate::event::{Envelope, Event, Span, Vocabulary};
 use crate::json::{Cursor, Json};
 
 /// What is known of a row before its neighbours are.
@@ -24,7 +24,7 @@ impl RowVerdict {
     /// Judges a row again that is held as an event.
     pub(crate) fn of_event(event: &Event) -> RowVerdict {
         // Whoever made the event kept its own limit of depth.
-        let (_, verdict) = parse(event.buffer(), event.row(), u32::MAX);
+        let (_, verdict) = parse(event.buffer(), event.row, u32::MAX, &mut Payload::default());
         verdict
     }
 
@@ -34,77 +34,70 @@ impl RowVerdict {
     }
 }
 
-/// Parses and judges the row `text`, a part of `buffer`. Spans of the envelope are relative to `text`, those of the links to
-/// `buffer`.
-pub(crate) fn parse(buffer: &str, text: &str, depth_max: u32) -> (Result<Envelope, Box<BadRow>>, RowVerdict) {
-    // Both are larger than most rows, so they are filled in place.
+/// Parses and judges the text at `row` of a buffer, whose spans are given. `payload` is a place for what is read on the way, used again
+/// for each row of a buffer: it is larger than most rows.
+pub(crate) fn parse<'a>(
+    buffer: &'a str,
+    row: Span,
+    depth_max: u32,
+    payload: &mut Payload<'a>,
+) -> (Result<Envelope, Box<BadRow>>, RowVerdict) {
     let mut members = Members::default();
-    let mut payload = Payload::default();
     let mut first = (None, RowKind::Unknown);
-    row::scan(text, depth_max, &mut members, |written, cursor| {
+    payload.clear();
+    let scanned = row::scan(row.of(buffer), depth_max, &mut members, |written, cursor| {
         let kind = kind_of(written);
         first = (written, kind);
-        if payload.kind != RowKind::Unknown {
-            payload = Payload::default();
-        }
-        if kind.has_payload_rules() { payload.read(kind, cursor) } else { Ok(()) }
-    })
-    .map_or_else(
-        |bad| (Err(bad), RowVerdict::default()),
-        |()| {
-            let written = members.kind();
-            let is_first = first.0.map(|kind| kind.text()) == written.map(|kind| kind.text());
-            let kind = if is_first { first.1 } else { kind_of(written) };
-            let needs = kind.has_payload_rules();
-            if needs && payload.kind != kind {
-                // The type stands behind `data`, or twice, or there is no `data`: no known writer does that.
-                payload = read_late(kind, &members);
-            }
-            judge(buffer, kind, &members, needs.then_some(&payload))
-        },
-    )
+        payload.clear();
+        if kind.has_facts() { payload.read(kind, cursor) } else { Ok(()) }
+    });
+    if let Err(bad) = scanned {
+        return (Err(bad), RowVerdict::default());
+    }
+    let written = members.kind();
+    // The type is known where `data` stands behind it, as nearly always.
+    let is_first = first.0.zip(written).is_some_and(|(first, last)| std::ptr::eq(first.text(), last.text()));
+    let kind = if is_first { first.1 } else { kind_of(written) };
+    if kind.has_facts() && payload.kind != kind {
+        // The type stands behind `data`, or twice, or there is no `data`: no known writer does that.
+        read_late(kind, &members, payload);
+    }
+    judge(buffer, row.start, kind, &members, kind.has_facts().then_some(payload))
 }
 
 fn kind_of(kind: Option<Json<'_>>) -> RowKind {
     kind.and_then(|kind| kind.as_str()).map_or(RowKind::Unknown, |kind| RowKind::of(&kind))
 }
 
-/// A type that has rules, but whose row has no `data`, has the facts of a value that is no object.
-fn read_late<'a>(kind: RowKind, members: &Members<'a>) -> Payload<'a> {
+/// A type that has facts, but whose row has no `data`, has those of a value that is no object.
+fn read_late<'a>(kind: RowKind, members: &Members<'a>, payload: &mut Payload<'a>) {
     let data = members.data().unwrap_or(Json::trusted("null"));
-    let mut payload = Payload::default();
-    // The text was checked before, within its limit of depth.
-    match payload.read(kind, &mut Cursor::new(data.text(), u32::MAX)) {
-        Ok(()) => payload,
-        Err(_) => Payload { kind, ..Payload::default() },
-    }
+    payload.clear();
+    // The text was checked before, within its limit of depth: this cannot fail, and what was read by then is all there is.
+    let _ = payload.read(kind, &mut Cursor::new(data.text(), u32::MAX));
 }
 
 fn judge(
     buffer: &str,
+    base: u32,
     kind: RowKind,
     members: &Members<'_>,
-    payload: Option<&Payload<'_>>,
+    payload: Option<&mut Payload<'_>>,
 ) -> (Result<Envelope, Box<BadRow>>, RowVerdict) {
-    let mut breach = admission::judge(kind, members, payload);
-    let has_sources = members.source_event_seqs().is_some();
-    let mut links = Links::None;
-    let accepted = if breach.is_none()
-        && let Some(seq) = members.seq()
-    {
-        links = payload.map_or(Links::None, |payload| Links::of(payload, buffer, has_sources));
-        acceptance::judge(kind, members, seq, payload)
-    } else {
-        None
-    };
+    let payload = payload.as_deref();
+    let outcome = members.envelope(base);
     let lacks_stream = payload.is_some_and(|payload| {
         matches!(kind, RowKind::AssistantMessage | RowKind::AssistantAttempt) && !payload.has_stream
     });
-    let outcome = members.envelope();
-    if outcome.is_ok() && breach.is_none() {
-        breach = accepted;
+    let mut verdict = RowVerdict { kind, breach: None, links: Links::None, lacks_stream };
+    let mut breach = admission::judge(kind, members, payload);
+    if let (Ok(envelope), None) = (&outcome, &breach) {
+        let has_sources = !envelope.source_event_seqs.is_empty();
+        verdict.links = payload.map_or(Links::None, |payload| Links::of(payload, buffer, has_sources));
+        breach = acceptance::judge(kind, members, envelope.seq, payload);
     }
-    (outcome, RowVerdict { kind, breach: breach.map(Box::new), links, lacks_stream })
+    verdict.breach = breach.map(Box::new);
+    (outcome, verdict)
 }
 
 /// The rules of a single row, with the vocabulary of the program that reads it.

@@ -4,6 +4,7 @@
 use super::reader::ReadLimits;
 use crate::event::Envelope;
 use crate::event::Span;
+use crate::event::facts::Payload;
 use crate::event::row::{self, BadRow};
 use crate::event::verdict::{self, RowVerdict};
 use memchr::memchr_iter;
@@ -45,16 +46,15 @@ impl RowParsing {
         RowParsing { row_bytes_max, depth_max, judges: false }
     }
 
-    fn row(self, buffer: &str, start: usize, end: usize) -> (Result<Envelope, Box<BadRow>>, RowVerdict) {
-        let text = buffer.get(start..end).unwrap_or_default();
-        if text.len() as u64 > self.row_bytes_max {
-            return (Err(Box::new(BadRow::too_long(self.row_bytes_max))), RowVerdict::default());
-        }
-        if self.judges {
-            verdict::parse(buffer, text, self.depth_max)
+    fn row<'a>(self, buffer: &'a str, row: Span, stored_bytes: u32, payload: &mut Payload<'a>) -> ParsedRow {
+        let (outcome, verdict) = if u64::from(row.end - row.start) > self.row_bytes_max {
+            (Err(Box::new(BadRow::too_long(self.row_bytes_max))), RowVerdict::default())
+        } else if self.judges {
+            verdict::parse(buffer, row, self.depth_max, payload)
         } else {
-            (row::parse(text, self.depth_max), RowVerdict::default())
-        }
+            (row::parse(buffer, row, self.depth_max), RowVerdict::default())
+        };
+        ParsedRow { row, stored_bytes, outcome, verdict }
     }
 }
 
@@ -75,8 +75,9 @@ pub(crate) fn parse_piece(bytes: Vec<u8>, parsing: RowParsing) -> ParsedPiece {
 
 fn parse_text(text: String, parsing: RowParsing) -> ParsedPiece {
     let mut rows = Vec::with_capacity(text.len() / 512 + 1);
+    let mut payload = Payload::default();
     for_each_line(text.as_bytes(), |start, end, stored_bytes| {
-        rows.push(parse_line(&text, start, end, stored_bytes, parsing));
+        rows.push(parsing.row(&text, Span::new(start, end), stored_bytes, &mut payload));
     });
     ParsedPiece { buffer: Arc::new(text), rows }
 }
@@ -88,18 +89,12 @@ fn parse_ill_formed(bytes: &[u8], parsing: RowParsing) -> ParsedPiece {
     for_each_line(bytes, |start, end, stored_bytes| {
         let from = text.len();
         text.push_str(&String::from_utf8_lossy(&bytes[start..end]));
-        places.push((from, text.len(), stored_bytes));
+        places.push((Span::new(from, text.len()), stored_bytes));
         text.push('\n');
     });
-    let rows =
-        places.iter().map(|&(start, end, stored)| parse_line(&text, start, end, stored, parsing)).collect();
+    let mut payload = Payload::default();
+    let rows = places.iter().map(|&(row, stored)| parsing.row(&text, row, stored, &mut payload)).collect();
     ParsedPiece { buffer: Arc::new(text), rows }
-}
-
-fn parse_line(text: &str, start: usize, end: usize, stored_bytes: u32, parsing: RowParsing) -> ParsedRow {
-    let (outcome, verdict) = parsing.row(text, start, end);
-    let outcome = outcome.map(|envelope| envelope.shifted(start as u32));
-    ParsedRow { row: Span::new(start, end), stored_bytes, outcome, verdict }
 }
 
 /// Calls `visit(start, end, stored_bytes)` for each line; `end` leaves the newline out, `stored_bytes` counts it.

@@ -16,6 +16,7 @@ use super::reader::{PIECE_BYTES, ReadLimits};
 use super::window::FileWindow;
 use crate::cancel::CancelToken;
 use crate::error::{Error, Result};
+use crate::event::Span;
 use crate::event::row;
 use crate::json::{self, Shape};
 use crate::storage::StorageFile;
@@ -547,7 +548,7 @@ impl Cutter {
     }
 
     fn judge_event(&mut self, text: &str, row: &mut RawRow) -> Option<String> {
-        match row::parse(text, self.limits.depth_max) {
+        match row::parse(text, Span::new(0, text.len()), self.limits.depth_max) {
             Err(bad) => Some(bad.fault.to_string()),
             Ok(envelope) => {
                 row.is_event = true;

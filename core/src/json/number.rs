@@ -18,19 +18,34 @@ pub(super) fn double(text: &str) -> Option<f64> {
 
 /// The integer a number text stands for, if it is a safe one and not negative zero.
 pub(super) fn safe_integer(text: &str) -> Option<i64> {
-    let digits = text.strip_prefix('-').unwrap_or(text);
-    // Plain digits of nearly every number in a log.
-    if digits.len() <= DIGITS_KEPT_MAX
-        && !digits.starts_with('0')
-        && digits.bytes().all(|byte| byte.is_ascii_digit())
-    {
-        return text.parse().ok();
+    if let Some(value) = plain_integer(text.as_bytes()) {
+        return Some(value);
     }
     let value = double(text)?;
     let is_safe = value.fract() == 0.0 && value.abs() <= SAFE_INTEGER_MAX as f64;
     let is_negative_zero = value == 0.0 && value.is_sign_negative();
     // Exact: a safe integer is within i64.
     if is_safe && !is_negative_zero { Some(value as i64) } else { None }
+}
+
+/// The value of a few plain digits without leading zeros: of nearly every number in a log.
+#[inline]
+fn plain_integer(text: &[u8]) -> Option<i64> {
+    let (digits, sign) = match text {
+        [b'-', digits @ ..] => (digits, -1),
+        digits => (digits, 1),
+    };
+    if digits.len() > DIGITS_KEPT_MAX || matches!(digits, [] | [b'0', ..]) {
+        return None;
+    }
+    let mut value = 0;
+    for &byte in digits {
+        if !byte.is_ascii_digit() {
+            return None;
+        }
+        value = value * 10 + i64::from(byte - b'0');
+    }
+    Some(sign * value)
 }
 
 /// What becomes of a number that an append was given.

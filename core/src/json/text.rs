@@ -67,9 +67,16 @@ fn escaped_unit(raw: &str) -> Option<u16> {
 
 /// The text of a string, given what stands between its quotes; an unpaired surrogate becomes U+FFFD.
 pub(super) fn decode_string(raw: &str) -> Cow<'_, str> {
-    if !raw.contains('\\') {
-        return Cow::Borrowed(raw);
-    }
+    // Most strings that are decoded are short names, for which setting up a search costs more than looking at each byte.
+    let is_escaped = match raw.len() {
+        0..=32 => raw.bytes().any(|byte| byte == b'\\'),
+        _ => memchr::memchr(b'\\', raw.as_bytes()).is_some(),
+    };
+    if is_escaped { unescaped(raw).into() } else { raw.into() }
+}
+
+#[cold]
+fn unescaped(raw: &str) -> String {
     let mut text = String::with_capacity(raw.len());
     for part in Parts(raw) {
         match part {
@@ -78,7 +85,7 @@ pub(super) fn decode_string(raw: &str) -> Cow<'_, str> {
             Part::Escape(Unit::Surrogate(_)) => text.push(char::REPLACEMENT_CHARACTER),
         }
     }
-    Cow::Owned(text)
+    text
 }
 
 /// Whether what stands between the quotes of a string holds an unpaired surrogate, so that no Rust string is

@@ -96,8 +96,10 @@ impl Surface {
         if !verdict.kind.is_surface() {
             return self.judge_log_only(event, verdict, earlier, rules);
         }
-        if let Links::Developer { header_seq: Some(header_seq), additions, .. } = &verdict.links {
-            check_additions(event, *header_seq, additions, earlier)?;
+        if let Links::Developer { header_seq, additions, .. } = &verdict.links
+            && let Some(header_seq) = header_seq.get()
+        {
+            check_additions(event, header_seq, additions, earlier)?;
         }
         match event.surface_op() {
             Some(SurfaceOp::Append) => Ok(Effect::Push),
@@ -285,7 +287,7 @@ fn check_additions(
         earlier.event(header_seq).filter(|header| header.kind() == "request/header").ok_or_else(target)?;
     let tools = header.data().get("header").and_then(|header| header.get("tools"));
     for &addition in additions {
-        let wanted = event.value_at(addition).as_str().unwrap_or_default();
+        let wanted = event.value_at(addition).and_then(|name| name.as_str()).unwrap_or_default();
         let definition = |what: &str| -> Error {
             let message = format!("the tool `{wanted}` {what} in the header of event {header_seq}");
             refused("HEADER_SEQ_DEFINITION", message)

@@ -54,6 +54,14 @@ struct Block<'a> {
 }
 
 impl<'a> Content<'a> {
+    /// Takes over what another content has allocated, emptied.
+    pub(super) fn take_room(&mut self, other: &mut Content<'a>) {
+        self.calls = std::mem::take(&mut other.calls);
+        self.calls.clear();
+        self.additions = std::mem::take(&mut other.additions);
+        self.additions.clear();
+    }
+
     /// Reads an array of blocks into the default content.
     pub(super) fn read(&mut self, cursor: &mut Cursor<'a>, place: Place) -> Result<(), JsonError> {
         self.is_array = cursor.kind() == Kind::Array;

@@ -94,13 +94,15 @@ impl RowKind {
         matches!(self, SystemMessage | DeveloperMessage | UserMessage | AssistantMessage | ToolResult)
     }
 
-    /// Whether a rule of a single row looks into the `data` of the type.
-    pub(crate) fn has_payload_rules(self) -> bool {
+    /// Whether something in the `data` of the type is read while the row is scanned: a rule of a single row asks for it, or the rows
+    /// are so many that they should not be walked again by the rules that bind them.
+    pub(crate) fn has_facts(self) -> bool {
         use RowKind::{
             AssistantAttempt, CompactionSummary, Dispatch, InboxSpliced, RequestHeader, TeamMessageQueued,
             TitleRequest,
         };
-        self.is_surface()
+        self.is_short()
+            || self.is_surface()
             || matches!(
                 self,
                 AssistantAttempt
@@ -111,5 +113,11 @@ impl RowKind {
                     | TeamMessageQueued
                     | TitleRequest
             )
+    }
+
+    /// Whether its facts are a turn, a step and a call at most.
+    pub(crate) fn is_short(self) -> bool {
+        use RowKind::{StepEnd, StepStart, ToolCall, TurnEnd, TurnStart};
+        matches!(self, StepEnd | StepStart | ToolCall | TurnEnd | TurnStart)
     }
 }

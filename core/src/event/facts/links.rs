@@ -1,55 +1,75 @@
 //! What remains of a row for the rules that bind several rows ([`relationships`](super::super::relationships)).
 //!
-//! Those rules run in order, on one thread, after the row was parsed on any. So that they need not walk long rows again, what
-//! they want of such rows is kept beside the row, as spans of its buffer. Rows of other types are short: their `data` is walked
-//! when their turn comes.
+//! Those rules run in order, on one thread, after the row was parsed on any. So that they need not walk long rows again, or the many
+//! short ones of turns, steps and tool calls, what they want of such rows is kept beside the row, as spans of its buffer. Rows of
+//! other types are short and few: their `data` is walked when their turn comes.
 
-use super::{Payload, RowKind, is_text, is_word};
+use super::{Call, Payload, RowKind, is_text, is_word};
 use crate::event::Span;
 use crate::json::{Json, SAFE_INTEGER_MAX};
 
-/// The facts of a long row that other rows may refer to, or that refer to other rows.
+/// The facts of a row that other rows may refer to, or that refer to other rows. Of a value that is absent the span is empty.
 #[derive(Clone, Debug, Default)]
 pub(crate) enum Links {
-    /// The type has no such rules, or its rows are short.
+    /// The type has no such rules, or its rows are walked when their turn comes.
     #[default]
     None,
-    /// `system/message`, `assistant/attempt`.
+    /// `turn/start`, `turn/end`, `step/start`, `step/end`, `system/message`, `assistant/attempt`.
     Step(StepLink),
+    /// `tool/call`.
+    Call { step: StepLink, call: CallSpans },
     /// `developer/message`.
-    Developer { step: StepLink, header_seq: Option<u64>, additions: Vec<Span> },
+    Developer { step: StepLink, header_seq: MaybeCount, additions: Box<[Span]> },
     /// `assistant/message`.
-    Assistant { step: StepLink, has_other_block: bool, calls: Vec<CallSpans> },
+    Assistant { step: StepLink, has_other_block: bool, calls: Box<[CallSpans]> },
     /// `tool/result`.
     ToolResult { step: StepLink, call_id: Span, is_not_started: bool },
     /// `user/message`.
     User { is_human: bool, checkpoint: Option<CheckpointLink> },
     /// `request/header`.
-    Header { has_config: bool, provider: Option<Span>, tools: Option<Span> },
+    Header { has_config: bool, provider: Span, tools: Span },
     /// `agent/inbox/spliced`, `session/title-llm-request`: whether the list of messages is as it must be.
     Slots { has_unnamed: bool, is_title_prompt: bool },
 }
 
-/// The turn and step that a row says it stands in; `None` where it says none.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+/// A count that a row may have, in the room of one: every row on its way through a reader carries some.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct MaybeCount(u64);
+
+impl MaybeCount {
+    /// Beyond every count.
+    const NONE: MaybeCount = MaybeCount(u64::MAX);
+
+    pub(crate) fn new(count: Option<u64>) -> MaybeCount {
+        count.map_or(MaybeCount::NONE, MaybeCount)
+    }
+
+    pub(crate) fn get(self) -> Option<u64> {
+        (self != MaybeCount::NONE).then_some(self.0)
+    }
+}
+
+/// The turn and step that a row says it stands in.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct StepLink {
-    pub(crate) turn: Option<u64>,
-    pub(crate) step: Option<u64>,
+    pub(crate) turn: MaybeCount,
+    pub(crate) step: MaybeCount,
 }
 
 /// The compaction that a checkpoint message names.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct CheckpointLink {
-    pub(crate) compaction_id: Option<Span>,
-    pub(crate) source_command_id: Option<Span>,
+    pub(crate) compaction_id: Span,
+    pub(crate) source_command_id: Span,
 }
 
-/// A tool call that an assistant message advertises; spans of JSON values.
+/// A tool call as an assistant message advertises it or a `tool/call` repeats it: spans of JSON values. An id that is no text counts
+/// as absent.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct CallSpans {
-    pub(crate) id: Option<Span>,
-    pub(crate) name: Option<Span>,
-    pub(crate) arguments: Option<Span>,
+    pub(crate) id: Span,
+    pub(crate) name: Span,
+    pub(crate) arguments: Span,
 }
 
 /// Where a piece of `buffer` stands in it.
@@ -62,28 +82,38 @@ impl Links {
     /// `payload` was read from a part of `buffer`; `has_sources`: whether the row has `sourceEventSeqs`.
     pub(crate) fn of(payload: &Payload<'_>, buffer: &str, has_sources: bool) -> Links {
         let count = |value: Option<Json<'_>>| value.and_then(|value| value.as_count());
-        let span = |value: Option<Json<'_>>| value.map(|value| span_in(buffer, value));
-        let step = StepLink { turn: count(payload.turn), step: count(payload.step) };
+        let span = |value: Option<Json<'_>>| value.map_or(Span::default(), |value| span_in(buffer, value));
+        let call = |call: &Call<'_>| CallSpans {
+            id: span(call.id.filter(|_| is_text(call.id))),
+            name: span(call.name),
+            arguments: span(call.arguments),
+        };
+        let step = StepLink {
+            turn: MaybeCount::new(count(payload.turn)),
+            step: MaybeCount::new(count(payload.step)),
+        };
         let message = &payload.message;
         match payload.kind {
-            RowKind::SystemMessage | RowKind::AssistantAttempt => Links::Step(step),
+            RowKind::SystemMessage
+            | RowKind::AssistantAttempt
+            | RowKind::TurnStart
+            | RowKind::TurnEnd
+            | RowKind::StepStart
+            | RowKind::StepEnd => Links::Step(step),
+            RowKind::ToolCall => Links::Call { step, call: call(&payload.call) },
             RowKind::DeveloperMessage => Links::Developer {
                 step,
-                header_seq: count(payload.header_seq),
+                header_seq: MaybeCount::new(count(payload.header_seq)),
                 additions: message.content.additions.iter().map(|&name| span_in(buffer, name)).collect(),
             },
-            RowKind::AssistantMessage => {
-                let spans = |call: &super::Call<'_>| CallSpans {
-                    id: span(call.id.filter(|_| is_text(call.id))),
-                    name: span(call.name),
-                    arguments: span(call.arguments),
-                };
-                let calls = message.content.calls.iter().map(spans).collect();
-                Links::Assistant { step, has_other_block: message.content.has_other_block, calls }
-            }
+            RowKind::AssistantMessage => Links::Assistant {
+                step,
+                has_other_block: message.content.has_other_block,
+                calls: message.content.calls.iter().map(call).collect(),
+            },
             RowKind::ToolResult => Links::ToolResult {
                 step,
-                call_id: span(message.tool_call_id).unwrap_or_default(),
+                call_id: span(message.tool_call_id),
                 is_not_started: !has_sources && is_not_started(payload),
             },
             RowKind::UserMessage => Links::User {

@@ -21,7 +21,9 @@ mod payload;
 
 pub(crate) use content::{Call, Content};
 pub(crate) use kind::RowKind;
-pub(crate) use links::{CallSpans, CheckpointLink, Links, StepLink, canonical_count, repair_number};
+pub(crate) use links::{
+    CallSpans, CheckpointLink, Links, MaybeCount, StepLink, canonical_count, repair_number,
+};
 pub(crate) use message::Message;
 pub(crate) use payload::{Payload, SlotFault, StreamFault};
 

@@ -1,7 +1,7 @@
 //! What the rules want to know of a row's `data`.
 
 use super::content::Place;
-use super::{Content, Message, RowKind, is_word};
+use super::{Call, Content, Message, RowKind, is_word};
 use crate::json::{Cursor, Json, JsonError, Kind};
 
 /// The facts of one `data`. What a type does not have stays at its default.
@@ -21,6 +21,8 @@ pub(crate) struct Payload<'a> {
     /// Whether `stream` is an array.
     pub(crate) has_stream: bool,
     pub(crate) stream_fault: Option<StreamFault>,
+    /// What a `tool/call` calls.
+    pub(crate) call: Call<'a>,
     /// The messages of an inbox splice or a title request.
     pub(crate) slots: Slots,
     /// Blocks outside messages: of a compaction's `summary` and `rawOutput`, or of a nested run's `content`.
@@ -96,6 +98,19 @@ impl Message<'_> {
 }
 
 impl<'a> Payload<'a> {
+    /// Makes it the default payload again; what it has allocated stays for the next row.
+    pub(crate) fn clear(&mut self) {
+        if self.kind.is_short() {
+            // The facts of short rows are few, and half of all rows are such.
+            (self.kind, self.is_object) = (RowKind::Unknown, false);
+            (self.turn, self.step, self.call) = (None, None, Call::default());
+        } else if self.kind != RowKind::Unknown {
+            let mut content = Content::default();
+            content.take_room(&mut self.message.content);
+            *self = Payload { message: Message { content, ..Message::default() }, ..Payload::default() };
+        }
+    }
+
     /// Reads the `data` of a row of this kind into the default payload. In place, as everything large here: it is read for nearly
     /// every row, and most rows are shorter than it.
     pub(crate) fn read(&mut self, kind: RowKind, cursor: &mut Cursor<'a>) -> Result<(), JsonError> {
@@ -110,6 +125,8 @@ impl<'a> Payload<'a> {
         use RowKind as R;
         match (self.kind, key) {
             (R::UserMessage, _) => self.message.member(key, cursor, Place::Other)?,
+            (_, "turn") => self.turn = Some(cursor.value()?),
+            (_, "step") => self.step = Some(cursor.value()?),
             (R::CompactionSummary, "summary" | "rawOutput") | (R::Dispatch, "content") => {
                 let mut content = Content::default();
                 content.read(cursor, Place::Other)?;
@@ -137,8 +154,9 @@ impl<'a> Payload<'a> {
                 self.message = Message::default();
                 self.message.read(cursor, place)?;
             }
-            (_, "turn") => self.turn = Some(cursor.value()?),
-            (_, "step") => self.step = Some(cursor.value()?),
+            (R::ToolCall, "callId") => self.call.id = Some(cursor.value()?),
+            (R::ToolCall, "name") => self.call.name = Some(cursor.value()?),
+            (R::ToolCall, "arguments") => self.call.arguments = Some(cursor.value()?),
             _ => {}
         }
         Ok(())

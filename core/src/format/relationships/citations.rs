@@ -10,7 +10,7 @@ use crate::event::facts::{is_object, is_text, is_word, members};
 use crate::format::header::FORMAT_VERSION;
 use crate::json::{Json, Kind};
 
-type DoubtSlot = Option<(DoubtKind, Breach)>;
+type DoubtSlot = Option<(DoubtKind, Box<Breach>)>;
 
 impl LogChecker {
     pub(super) fn delivery(&self, event: &Event, doubt: &mut DoubtSlot) -> Judged {

@@ -7,6 +7,7 @@ use crate::event::breach::Breach;
 use crate::event::facts::{CheckpointLink, is_text, members};
 use crate::event::{Event, SurfaceOp};
 use crate::json::{Json, Kind};
+use std::sync::Arc;
 
 const RULE: &str = "A20";
 
@@ -30,13 +31,13 @@ impl LogChecker {
         let Some(turn) = turn else {
             return broken(RULE, "`turn` of a compaction is neither the open turn nor `null`");
         };
-        Ok(Change::Compaction(Some(Compaction {
+        Ok(Change::Compaction(Some(Arc::new(Compaction {
             id: key(id),
             command: command(source),
             turn,
             open_turn: now.open_turn,
             is_summarized: false,
-        })))
+        }))))
     }
 
     /// The open compaction, if these ids are its own.
@@ -65,7 +66,7 @@ impl LogChecker {
         )?;
         require(!open.is_summarized, RULE, "a compaction is summarized twice")?;
         self.exact_span(event.seq(), range, seqs)?;
-        Ok(Change::Compaction(Some(Compaction { is_summarized: true, ..open.clone() })))
+        Ok(Change::Compaction(Some(Arc::new(Compaction { is_summarized: true, ..open.clone() }))))
     }
 
     pub(super) fn compaction_prune(&self, event: &Event) -> Judged {
@@ -135,8 +136,8 @@ impl LogChecker {
         if let Some(link) = checkpoint
             && is_replacement()
         {
-            let value = |span: Option<_>| span.map(|span| event.value_at(span));
-            self.owned(value(link.compaction_id), value(link.source_command_id), "A25")?;
+            let (id, command) = (link.compaction_id, link.source_command_id);
+            self.owned(event.value_at(id), event.value_at(command), "A25")?;
         }
         Ok(if is_human { Change::HumanMessage } else { Change::None })
     }

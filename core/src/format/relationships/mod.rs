@@ -78,7 +78,7 @@ pub struct Effect {
     surface: SurfaceChange,
     head: Option<u64>,
     change: Change,
-    doubt: Option<(DoubtKind, Breach)>,
+    doubt: Option<(DoubtKind, Box<Breach>)>,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -91,7 +91,7 @@ impl Effect {
     /// The breach that the log has from here on unless a later event clears it. A program that writes a log should refuse the event.
     #[must_use]
     pub fn doubt(&self) -> Option<&Breach> {
-        self.doubt.as_ref().map(|(_, breach)| breach)
+        self.doubt.as_ref().map(|(_, breach)| &**breach)
     }
 }
 
@@ -212,6 +212,11 @@ impl LogChecker {
         [&now.unless_inherited, &now.unless_orphaned].into_iter().flatten().map(|breach| &**breach)
     }
 
+    /// Whether a tool call that waits for its result keeps the text of a log in memory.
+    pub(crate) fn holds_text(&self) -> bool {
+        !self.state.calls.is_empty()
+    }
+
     /// The rules of a single row.
     pub(crate) fn judge_single(&self, event: &Event, verdict: &RowVerdict) -> Option<Breach> {
         judge_single(event, verdict, &self.vocabulary)
@@ -237,13 +242,22 @@ impl LogChecker {
         &self,
         event: &Event,
         verdict: &RowVerdict,
-        doubt: &mut Option<(DoubtKind, Breach)>,
+        doubt: &mut Option<(DoubtKind, Box<Breach>)>,
     ) -> Judged {
         match &verdict.links {
             Links::None => {}
-            Links::Step(step) => return self.inside_step(*step).map(|()| Change::None),
+            Links::Step(step) => {
+                return match verdict.kind {
+                    RowKind::TurnStart => self.turn_start(*step, doubt),
+                    RowKind::TurnEnd => self.turn_end(*step, doubt),
+                    RowKind::StepStart => self.step_start(*step),
+                    RowKind::StepEnd => self.step_end(*step),
+                    _ => self.inside_step(*step).map(|()| Change::None),
+                };
+            }
+            Links::Call { step, call } => return self.tool_call(event, *step, *call),
             Links::Developer { step, header_seq, additions } => {
-                return self.developer_message(event, *step, *header_seq, additions);
+                return self.developer_message(event, *step, header_seq.get(), additions);
             }
             Links::Assistant { step, has_other_block, calls } => {
                 return self.assistant_message(event, *step, *has_other_block, calls);
@@ -269,11 +283,6 @@ impl LogChecker {
         }
         let data = event.data();
         match verdict.kind {
-            RowKind::TurnStart => self.turn_start(data, doubt),
-            RowKind::TurnEnd => self.turn_end(data, doubt),
-            RowKind::StepStart => self.step_start(data),
-            RowKind::StepEnd => self.step_end(data),
-            RowKind::ToolCall => self.tool_call(data),
             RowKind::DispatchStart => self.dispatch_start(data),
             RowKind::Dispatch => self.dispatch(data),
             RowKind::RequestContext => self.request_context(data),
@@ -294,11 +303,16 @@ impl LogChecker {
     }
 
     /// Notes a breach that only counts if the row is not inherited.
-    fn unless_inherited(&self, seq: u64, judged: Judged, doubt: &mut Option<(DoubtKind, Breach)>) -> Judged {
+    fn unless_inherited(
+        &self,
+        seq: u64,
+        judged: Judged,
+        doubt: &mut Option<(DoubtKind, Box<Breach>)>,
+    ) -> Judged {
         match (self.cut, judged) {
             (Cut::At(cut), Err(_)) if seq < cut => Ok(Change::None),
             (Cut::AtLastMarker, Err(breach)) => {
-                *doubt = Some((DoubtKind::UnlessInherited, breach));
+                *doubt = Some((DoubtKind::UnlessInherited, Box::new(breach)));
                 Ok(Change::None)
             }
             (_, judged) => judged,

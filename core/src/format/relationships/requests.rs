@@ -2,7 +2,7 @@
 
 use super::brackets::object;
 use super::equality::is_deeply_equal;
-use super::state::{Change, Dispatch, OpenDispatch, Tool};
+use super::state::{Change, Dispatch, Header, OpenDispatch, Tool};
 use super::{Judged, LogChecker, broken, require};
 use crate::event::facts::{StepLink, identity, is_object, is_text, members};
 use crate::event::{Event, Span};
@@ -19,21 +19,20 @@ impl LogChecker {
         &self,
         event: &Event,
         has_config: bool,
-        provider: Option<Span>,
-        tools: Option<Span>,
+        provider: Span,
+        tools: Span,
     ) -> Judged {
         self.require_turn("A18")?;
         require(has_config, "A18", "a `request/header` has no `config` object")?;
-        let provider = provider.map(|span| Arc::from(identity(event.value_at(span))));
-        let tools = tools.map(|span| {
-            let value = event.value_at(span);
+        let provider = event.value_at(provider).map(|provider| Arc::from(identity(provider)));
+        let tools = event.value_at(tools).map(|value| {
             match &self.state.now.tools {
                 // Most headers repeat the tools of the one before.
                 Some((text, list)) if **text == *value.text() => (Arc::clone(text), Arc::clone(list)),
                 _ => (Arc::from(value.text()), value.elements().map(Tool::read).collect()),
             }
         });
-        Ok(Change::Header { provider, tools })
+        Ok(Change::Header(Box::new(Header { provider, tools })))
     }
 
     pub(super) fn request_context(&self, data: Json<'_>) -> Judged {
@@ -57,7 +56,7 @@ impl LogChecker {
                 return broken("A10", "`headerSeq` names no earlier `request/header`");
             };
             for addition in additions {
-                let name = identity(event.value_at(*addition));
+                let name = event.value_at(*addition).map(identity).unwrap_or_default();
                 let mut matching = tools.iter().filter(|tool| *tool.name == *name);
                 let is_defined =
                     matching.next().is_some_and(|tool| tool.is_defined) && matching.next().is_none();
@@ -100,7 +99,7 @@ impl LogChecker {
             None => {
                 let is_fresh = !self.state.retries.contains_key(&id);
                 require(is_fresh, RULE, "two chains of retries have one `retryId`")?;
-                (0, Some(chain))
+                (0, Some(Box::new(chain)))
             }
         };
         if retry != last + 1 {
@@ -142,7 +141,7 @@ impl LogChecker {
         require(has_parent, RULE, "the parent of a nested run is neither its root nor a run of that root")?;
         let text = |value: Option<Json<'_>>| value.map(|value| value.text().into());
         let open = Some(OpenDispatch { parent, name: text(name), arguments: text(arguments) });
-        Ok(Change::StartDispatch(sub, Dispatch { root, open }))
+        Ok(Change::StartDispatch(sub, Box::new(Dispatch { root, open })))
     }
 
     pub(super) fn dispatch(&self, data: Json<'_>) -> Judged {

@@ -1,8 +1,9 @@
 //! What is remembered of a log, how an accepted event changes it, and how such a change is taken back.
 
+use crate::event::Event;
 use crate::event::breach::Breach;
+use crate::event::facts::CallSpans;
 use crate::event::nodes::{NodeId, Nodes};
-use crate::event::{Event, Span};
 use crate::json::Json;
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
@@ -56,18 +57,17 @@ pub(super) struct Now {
 #[derive(Clone, Debug)]
 pub(super) struct PendingCall {
     pub(super) event: Event,
-    pub(super) name: Option<Span>,
-    pub(super) arguments: Option<Span>,
+    pub(super) call: CallSpans,
     pub(super) is_started: bool,
 }
 
 impl PendingCall {
     pub(super) fn name(&self) -> Option<Json<'_>> {
-        self.name.map(|span| self.event.value_at(span))
+        self.event.value_at(self.call.name)
     }
 
     pub(super) fn arguments(&self) -> Option<Json<'_>> {
-        self.arguments.map(|span| self.event.value_at(span))
+        self.event.value_at(self.call.arguments)
     }
 }
 
@@ -96,6 +96,13 @@ pub(super) struct Retries {
     pub(super) key: ChainKey,
     /// Whether each has started.
     pub(super) started: Vec<bool>,
+}
+
+/// What is remembered of a `request/header`.
+#[derive(Clone, Debug)]
+pub(super) struct Header {
+    pub(super) provider: Option<Arc<str>>,
+    pub(super) tools: Option<(Arc<str>, Arc<[Tool]>)>,
 }
 
 /// A tool as a developer message may refer to it.
@@ -130,7 +137,7 @@ pub(super) enum SurfaceChange {
     },
 }
 
-/// What an accepted event does to the rest of the state.
+/// What an accepted event does to the rest of the state. Every row of a log makes one, so what is large and rare is boxed.
 #[derive(Clone, Debug, Default)]
 pub(super) enum Change {
     #[default]
@@ -143,16 +150,13 @@ pub(super) enum Change {
     StartCall(Box<str>),
     ResolveCall(Box<str>),
     HumanMessage,
-    Header {
-        provider: Option<Arc<str>>,
-        tools: Option<(Arc<str>, Arc<[Tool]>)>,
-    },
-    StartDispatch(Box<str>, Dispatch),
+    Header(Box<Header>),
+    StartDispatch(Box<str>, Box<Dispatch>),
     SettleDispatch(Box<str>),
     Retry {
         id: Box<str>,
         /// `None` where the chain goes on.
-        begins: Option<ChainKey>,
+        begins: Option<Box<ChainKey>>,
     },
     StartRetry {
         id: Box<str>,
@@ -160,7 +164,7 @@ pub(super) enum Change {
     },
     CommandRun(Box<str>),
     CommandDone,
-    Compaction(Option<Compaction>),
+    Compaction(Option<Arc<Compaction>>),
     EndSeed {
         is_inherited: bool,
     },
@@ -186,7 +190,7 @@ enum UndoMaps {
     Header,
     Dispatch(Box<str>),
     DispatchSettled(Box<str>, Option<OpenDispatch>),
-    Retry(Box<str>, Option<ChainKey>),
+    Retry(Box<str>, Option<Box<ChainKey>>),
     RetryStarted(Box<str>, usize),
     CommandRun(Box<str>),
     CommandDone,
@@ -260,14 +264,15 @@ impl State {
                 now.open_step = None;
                 now.next_step += 1;
             }
-            Change::Header { provider, tools } => {
+            Change::Header(header) => {
+                let Header { provider, tools } = *header;
                 let list = tools.as_ref().map_or_else(|| Arc::from([]), |(_, list)| Arc::clone(list));
                 self.headers.push((seq, list));
                 now.provider = provider;
                 now.tools = tools;
                 return UndoMaps::Header;
             }
-            Change::Compaction(compaction) => now.compaction = compaction.map(Arc::new),
+            Change::Compaction(compaction) => now.compaction = compaction,
             Change::EndSeed { is_inherited } => {
                 now.compaction = None;
                 now.unless_orphaned = None;
@@ -304,7 +309,7 @@ impl State {
                 UndoMaps::HumanMessage
             }
             Change::StartDispatch(id, dispatch) => {
-                self.dispatches.insert(id.clone(), dispatch);
+                self.dispatches.insert(id.clone(), *dispatch);
                 UndoMaps::Dispatch(id)
             }
             Change::SettleDispatch(id) => {
@@ -312,9 +317,9 @@ impl State {
                 UndoMaps::DispatchSettled(id, open)
             }
             Change::Retry { id, begins } => {
-                if let Some(key) = begins.clone() {
+                if let Some(key) = begins.as_deref() {
                     self.chains.insert(key.clone(), id.clone());
-                    self.retries.insert(id.clone(), Retries { key, started: Vec::new() });
+                    self.retries.insert(id.clone(), Retries { key: key.clone(), started: Vec::new() });
                 }
                 self.retries.entry(id.clone()).and_modify(|retries| retries.started.push(false));
                 UndoMaps::Retry(id, begins)
@@ -377,7 +382,7 @@ impl State {
                 }
             }
             UndoMaps::Retry(id, Some(key)) => {
-                self.chains.remove(&key);
+                self.chains.remove(&*key);
                 self.retries.remove(&id);
             }
             UndoMaps::RetryStarted(id, index) => self.set_retry_started(&id, index, false),

@@ -1,6 +1,7 @@
 //! The handle of a file-backed log: checks in the order of `format.md` 6.1, then hands on to reader or writer.
 
 use super::Shared;
+use super::checked::OwnRules;
 use super::lease::Lease;
 use super::publication;
 use super::reading::{AcceptedReader, Observed, StableReader, StoredLog, check_lineage};
@@ -73,7 +74,9 @@ impl FileLog {
         encoding: Encoding,
     ) -> Result<FileLog> {
         let place = publication::place_of(shared, &header, encoding)?;
-        Ok(FileLog::writing(shared, header, Writer::created(place), cut, Vec::new()))
+        let vocabulary = shared.settings.vocabulary.clone();
+        let rules = OwnRules::new(Some(LogChecker::with_inherited_count(&header, cut, vocabulary)), None);
+        Ok(FileLog::writing(shared, header, Writer::created(place, rules), cut, Vec::new()))
     }
 
     fn writing(
@@ -122,11 +125,14 @@ impl FileLog {
     /// Takes the lock, then reads and checks the whole log, unless this process knows it to be unchanged since it last did.
     pub(super) fn open_write(shared: &Arc<Shared>, id: &str, cancel: &CancelToken) -> Result<FileLog> {
         let (lease, log) = lock_log(shared, id)?;
-        let end = match shared.checked_end(id, &log.metadata) {
-            Some(end) => end,
-            None => read_and_remember(shared, &log, cancel, &mut |_| Ok(()))?.0,
+        let (end, rules) = match shared.checked_end(id, &log.metadata) {
+            Some(end) => (end, shared.take_rules(id, &log.metadata)),
+            None => {
+                let (end, checker) = read_and_remember(shared, &log, cancel, &mut |_| Ok(()))?;
+                (end, OwnRules::new(Some(checker), Some(log.metadata)))
+            }
         };
-        Ok(FileLog::owning(shared, lease, log, end))
+        Ok(FileLog::owning(shared, lease, log, end, rules))
     }
 
     /// Takes the lock, then reads and checks the whole log once, for `sink` and for the checker that judged it.
@@ -138,11 +144,12 @@ impl FileLog {
     ) -> Result<(FileLog, LogChecker)> {
         let (lease, log) = lock_log(shared, id)?;
         let (end, checker) = read_and_remember(shared, &log, cancel, sink)?;
-        Ok((FileLog::owning(shared, lease, log, end), checker))
+        let rules = OwnRules::new(Some(checker.clone()), Some(log.metadata));
+        Ok((FileLog::owning(shared, lease, log, end, rules), checker))
     }
 
     /// The handle of a log that is locked and was read to its end.
-    fn owning(shared: &Arc<Shared>, lease: Lease, log: StoredLog, end: LogEnd) -> FileLog {
+    fn owning(shared: &Arc<Shared>, lease: Lease, log: StoredLog, end: LogEnd, rules: OwnRules) -> FileLog {
         let mut notices = Vec::new();
         notices.extend(lease.notice());
         if let Err(error) = lease.write_owner(&*shared.storage) {
@@ -164,7 +171,7 @@ impl FileLog {
             path: log.located.path.clone(),
         };
         let StoredLog { located, header, source, .. } = log;
-        let writer = Writer::opened(located, lease, file, source.header_end, end);
+        let writer = Writer::opened(located, lease, file, source.header_end, end, rules);
         FileLog::writing(shared, header, writer, cut, notices)
     }
 
@@ -419,7 +426,9 @@ impl SessionLog for FileLog {
                 return Ok(());
             }
             check_batch(&self.header, cut, writer.next_seq(), batch, &self.shared.settings.vocabulary)?;
-            writer.append(&self.shared, &self.header, batch, notices)
+            writer.append(&self.shared, &self.header, batch, notices)?;
+            writer.note_rules(&self.shared, &self.header, cut, batch);
+            Ok(())
         })
     }
 

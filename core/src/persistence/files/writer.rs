@@ -4,6 +4,7 @@
 //! found at opening, or what a failed write left. Anything else after `length` is somebody else's, and stops this writer for good.
 
 use super::Shared;
+use super::checked::OwnRules;
 use super::lease::Lease;
 use super::locate::Located;
 use super::publication::{self, Unpublished};
@@ -71,6 +72,7 @@ pub(super) struct Writer {
     is_unsynced: bool,
     /// What a failed publication may have left under the log's name; taken back before the next one.
     stray: Option<FileMetadata>,
+    rules: OwnRules,
     encoder: FrameEncoder,
     text: String,
     bytes: Vec<u8>,
@@ -104,7 +106,7 @@ pub(super) fn write_all(file: &dyn StorageFile, mut bytes: &[u8]) -> io::Result<
 
 impl Writer {
     /// Of a session that is not on the disk yet.
-    pub(super) fn created(place: Located) -> Writer {
+    pub(super) fn created(place: Located, rules: OwnRules) -> Writer {
         Writer {
             place,
             lease: None,
@@ -115,6 +117,7 @@ impl Writer {
             excess: Excess::None,
             is_unsynced: false,
             stray: None,
+            rules,
             encoder: FrameEncoder::new(),
             text: String::new(),
             bytes: Vec::new(),
@@ -128,6 +131,7 @@ impl Writer {
         log: LogFile,
         header_end: u64,
         end: crate::format::reader::LogEnd,
+        rules: OwnRules,
     ) -> Writer {
         let length = end.keep_bytes();
         let next_seq = end.event_count;
@@ -143,7 +147,7 @@ impl Writer {
             next_seq,
             excess,
             is_unsynced: true,
-            ..Writer::created(place)
+            ..Writer::created(place, rules)
         }
     }
 
@@ -200,6 +204,18 @@ impl Writer {
         self.write_batch(shared, batch)?;
         self.next_seq += batch.len() as u64;
         Ok(())
+    }
+
+    /// After an append of these events, lets reads of this process know whether they keep the rules.
+    pub(super) fn note_rules(&mut self, shared: &Shared, header: &SessionHeader, cut: u64, batch: &[Event]) {
+        self.rules.judge(batch);
+        let file = self.log.as_ref().and_then(|log| log.file.as_ref()).filter(|_| self.rules.are_known());
+        // Where the file cannot be looked at, nothing is known of it, and the append is good all the same.
+        let Some(now) = file.and_then(|file| file.metadata().ok()) else { return };
+        if now.size == self.length {
+            let marker = header.is_seeded.then_some(cut);
+            shared.extend_checked(&header.id, now, self.next_seq, marker, &mut self.rules);
+        }
     }
 
     /// Makes sure that the session exists and that nothing of a failed write is left.
@@ -264,6 +280,7 @@ impl Writer {
         if let Some(log) = &mut self.log {
             log.file = None;
         }
+        shared.keep_rules(&header.id, std::mem::take(&mut self.rules));
         settled
     }
 
