@@ -55,6 +55,33 @@ pub(crate) unsafe fn some_text<'a>(pointer: *const c_char, length: usize, what: 
     if text.is_empty() { Err(invalid(format!("{what} is empty"))) } else { Ok(text) }
 }
 
+/// A session's id, which must be there.
+///
+/// # Errors
+/// `INVALID_ARGUMENT`.
+///
+/// # Safety
+/// C2.
+pub(crate) unsafe fn id<'a>(pointer: *const c_char, length: usize) -> Result<&'a str> {
+    // SAFETY: C2.
+    unsafe { some_text(pointer, length, "the id") }
+}
+
+/// A session's id, or with NULL and length 0 none, which stands for all sessions.
+///
+/// # Errors
+/// `INVALID_ARGUMENT`.
+///
+/// # Safety
+/// C2.
+pub(crate) unsafe fn optional_id<'a>(pointer: *const c_char, length: usize) -> Result<Option<&'a str>> {
+    if pointer.is_null() && length == 0 {
+        return Ok(None);
+    }
+    // SAFETY: C2.
+    unsafe { id(pointer, length) }.map(Some)
+}
+
 /// Numbers; NULL with length 0 is none.
 ///
 /// # Errors

@@ -37,9 +37,9 @@ impl Kind for dsh_log {
 }
 
 impl LogValue {
-    fn new(store: &StoreValue, log: Arc<dyn SessionLog>) -> Result<LogValue> {
+    fn new(store: &StoreValue, log: Arc<dyn SessionLog>) -> LogValue {
         store.log.notices(log.id(), &log.notices());
-        Ok(LogValue { log, _store: store.open()?.clone(), sink: Arc::clone(&store.log) })
+        LogValue { log, _store: store.share(), sink: Arc::clone(&store.log) }
     }
 }
 
@@ -71,14 +71,14 @@ pub unsafe extern "C" fn dsh_log_open(
     unsafe {
         guard::call(store, err, |value| {
             let out = Out::new(log, "the log")?;
-            let id = input::some_text(id, id_len, "the id")?;
+            let id = input::id(id, id_len)?;
             let access = match access {
                 0 => Access::Read,
                 1 => Access::Write,
                 other => return Err(invalid(format!("{other} is no dsh_access"))),
             };
             let log = value.open()?.persistence().open(id, access, &cancel::token(cancel)?)?;
-            out.set(give(LogValue::new(value, log)?));
+            out.set(give(LogValue::new(value, log)));
             Ok(DSH_OK)
         })
     }
@@ -110,7 +110,7 @@ pub unsafe extern "C" fn dsh_log_create(
             };
             let cancel = cancel::token(cancel)?;
             let log = value.open()?.persistence().create(&header, inherited, &cancel)?;
-            out.set(give(LogValue::new(value, log)?));
+            out.set(give(LogValue::new(value, log)));
             Ok(DSH_OK)
         })
     }

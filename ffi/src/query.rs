@@ -59,21 +59,6 @@ impl Progress {
     }
 }
 
-/// An id, or none for all sessions.
-///
-/// # Errors
-/// `INVALID_ARGUMENT`.
-///
-/// # Safety
-/// C2.
-unsafe fn optional_id<'a>(id: *const c_char, id_len: usize) -> Result<Option<&'a str>> {
-    if id.is_null() && id_len == 0 {
-        return Ok(None);
-    }
-    // SAFETY: C2.
-    unsafe { input::some_text(id, id_len, "the id") }.map(Some)
-}
-
 /// Judges one session, or with `id` NULL every one, in the order of their paths: each step of the iterator
 /// reads one log to its end and gives one line as `{"id"?,"path","outcome","events",...}`, whose `outcome` is
 /// `ok`, `torn-tail`, `corrupt`, `unsupported`, `conflict`, `limit` or `unreadable`. Nothing is changed.
@@ -98,7 +83,7 @@ pub unsafe extern "C" fn dsh_query_verify(
             if progress.is_none() && destructor.is_some() {
                 return Err(invalid("a destructor was given without a callback"));
             }
-            let id = optional_id(id, id_len)?;
+            let id = input::optional_id(id, id_len)?;
             let mut judged = value.open()?.verify(id, &cancel::token(cancel)?)?;
             let progress = progress.map(|function| Progress { function, user, destructor });
             out.set(give(LinesValue::new(move || {
@@ -129,7 +114,7 @@ pub unsafe extern "C" fn dsh_query_salvage(
     unsafe {
         guard::call(store, err, |value| {
             let out = Out::new(events, "the iterator")?;
-            let id = input::some_text(id, id_len, "the id")?;
+            let id = input::id(id, id_len)?;
             let salvage = value.open()?.salvage_with(id, &cancel::token(cancel)?)?;
             out.set(give(EventsValue::salvage(salvage)));
             Ok(DSH_OK)
@@ -153,7 +138,7 @@ pub unsafe extern "C" fn dsh_query_rows(
     unsafe {
         guard::call(store, err, |value| {
             let out = Out::new(lines, "the iterator")?;
-            let id = input::some_text(id, id_len, "the id")?;
+            let id = input::id(id, id_len)?;
             let mut rows = value.open()?.rows(id, &cancel::token(cancel)?)?;
             out.set(give(LinesValue::new(move || Ok(rows.next().transpose()?.map(|row| row.to_json())))));
             Ok(DSH_OK)
@@ -176,7 +161,7 @@ pub unsafe extern "C" fn dsh_query_stats(
     unsafe {
         guard::call(store, err, |value| {
             let out = buffer_out(out)?;
-            let id = optional_id(id, id_len)?;
+            let id = input::optional_id(id, id_len)?;
             out.give(value.open()?.stats(id, &cancel::token(cancel)?)?.to_json());
             Ok(DSH_OK)
         })

@@ -10,7 +10,7 @@ use crate::handle::{Kind, give};
 use crate::input::{self, Sized1, invalid};
 use crate::output::{Out, OutStruct};
 use crate::status::{DSH_OK, dsh_status};
-use crate::store::dsh_store;
+use crate::store::{StoreValue, dsh_store};
 use dsh_session_core::persistence::Notice;
 use dsh_session_core::{Error, EventDraft, EventRange, NewSession, Result, Session, Store, SurfaceOp};
 use std::ffi::c_char;
@@ -29,6 +29,14 @@ pub(crate) struct SessionValue {
     pub(crate) session: Session,
     _store: Store,
     log: Arc<LogSink>,
+}
+
+impl SessionValue {
+    /// A session opened from a store; what opening it found goes to the store's log.
+    fn new(store: &StoreValue, session: Session) -> SessionValue {
+        store.log.notices(session.id(), &session.notices());
+        SessionValue { session, _store: store.share(), log: Arc::clone(&store.log) }
+    }
 }
 
 impl Kind for dsh_session {
@@ -175,9 +183,8 @@ pub unsafe extern "C" fn dsh_session_create(
     unsafe {
         guard::call(store, err, |value| {
             let out = Out::new(session, "the session")?;
-            let store = value.open()?;
-            let session = store.create(new_session(header, header_len)?)?;
-            out.set(give(SessionValue { session, _store: store.clone(), log: Arc::clone(&value.log) }));
+            let session = value.open()?.create(new_session(header, header_len)?)?;
+            out.set(give(SessionValue::new(value, session)));
             Ok(DSH_OK)
         })
     }
@@ -214,11 +221,9 @@ pub unsafe extern "C" fn dsh_session_open(
     unsafe {
         guard::call(store, err, |value| {
             let out = Out::new(session, "the session")?;
-            let id = input::some_text(id, id_len, "the id")?;
-            let store = value.open()?;
-            let session = store.open_session_with(id, &cancel::token(cancel)?)?;
-            value.log.notices(session.id(), &session.notices());
-            out.set(give(SessionValue { session, _store: store.clone(), log: Arc::clone(&value.log) }));
+            let id = input::id(id, id_len)?;
+            let session = value.open()?.open_session_with(id, &cancel::token(cancel)?)?;
+            out.set(give(SessionValue::new(value, session)));
             Ok(DSH_OK)
         })
     }

@@ -49,6 +49,11 @@ impl StoreValue {
         Ok(&self.store)
     }
 
+    /// A share of the store that keeps it alive, closed or not: for what was just opened from it.
+    pub(crate) fn share(&self) -> Store {
+        self.store.clone()
+    }
+
     /// Closes once; whether this call did it.
     fn close(&self) -> bool {
         !self.is_closed.swap(true, Ordering::AcqRel)
@@ -216,7 +221,7 @@ pub unsafe extern "C" fn dsh_store_stat(
     unsafe {
         guard::call(store, err, |value| {
             let out = buffer_out(out)?;
-            let id = input::some_text(id, id_len, "the id")?;
+            let id = input::id(id, id_len)?;
             let cancel = cancel::token(cancel)?;
             match value.open()?.persistence().stat(id, &cancel)? {
                 Some(snapshot) => out.give(snapshot.to_json()),
@@ -291,7 +296,7 @@ pub unsafe extern "C" fn dsh_store_remove(
     unsafe {
         guard::call(store, err, |value| {
             let out = Out::optional(path, "the path")?;
-            let id = input::some_text(id, id_len, "the id")?;
+            let id = input::id(id, id_len)?;
             let how = match flags {
                 0 => Removal::Delete,
                 DSH_REMOVE_TRASH => Removal::Trash,

@@ -196,6 +196,81 @@ def test_an_exception_comes_back_whole_from_a_pickle(
     assert getattr(again, "errno", None) == getattr(error, "errno", None)
 
 
+def number_of(call: str, number: int) -> Callable[[dsh.Store, dsh.Session], object]:
+    calls: dict[str, Callable[[dsh.Store, dsh.Session], object]] = {
+        "newest": lambda store, session: store.events("s1", newest=number),
+        "from_seq": lambda store, session: session.events(from_seq=number),
+        "count": lambda store, session: store.open_log("s1").events(count=number),
+        "offset": lambda store, session: store.open_log("s1").read(number, 1),
+        "created_at": lambda store, session: store.create(created_at=number),
+        "delegation_depth": lambda store, session: store.create(delegation_depth=number),
+        "inherited": lambda store, session: store.create_log("s2", created_at=1, inherited_event_count=number, is_seeded=True),
+        "threads": lambda store, session: dsh.Store(threads=number),
+        "sources": lambda store, session: session.append(*NOTE, sources=[number]),
+    }
+    return calls[call]
+
+
+@pytest.mark.parametrize("number", [-1, 2**64])
+@pytest.mark.parametrize(
+    "call", ["newest", "from_seq", "count", "offset", "created_at", "delegation_depth", "inherited", "threads", "sources"]
+)
+def test_a_number_out_of_range_is_an_invalid_argument(root: Path, call: str, number: int) -> None:
+    with dsh.Store(root) as store, store.create(id="s1") as session:
+        session.append(*NOTE)
+        session.flush()
+        with pytest.raises(dsh.InvalidArgumentError, match=str(number)):
+            number_of(call, number)(store, session)
+        with pytest.raises(dsh.InvalidArgumentError):
+            session.append(*NOTE, time=2**63)
+
+
+LONE = "a\ud800"
+
+SURROGATES: dict[str, Callable[[dsh.Store], object]] = {
+    "create": lambda store: store.create(id=LONE),
+    "create, cwd": lambda store: store.create(cwd=LONE),
+    "create, parent": lambda store: store.create(parent_session=LONE),
+    "create_log": lambda store: store.create_log(LONE, created_at=1),
+    "open_session": lambda store: store.open_session(LONE),
+    "open_log": lambda store: store.open_log(LONE),
+    "events": lambda store: store.events(LONE),
+    "stat": lambda store: store.stat(LONE),
+    "verify": lambda store: store.verify(LONE),
+    "salvage": lambda store: store.salvage(LONE),
+    "rows": lambda store: store.rows(LONE),
+    "stats": lambda store: store.stats(LONE),
+    "remove": lambda store: store.remove(LONE),
+    "append": lambda store: store.create().append(LONE, {}),
+    "root": lambda store: dsh.Store(LONE),
+    "encoding": lambda store: dsh.Store(encoding=LONE),  # type: ignore[arg-type]
+}
+
+
+@pytest.mark.filterwarnings("ignore::ResourceWarning")
+@pytest.mark.parametrize("call", SURROGATES.values(), ids=SURROGATES.keys())
+def test_a_lone_surrogate_in_a_name_is_an_invalid_argument(call: Callable[[dsh.Store], object]) -> None:
+    with dsh.Store() as store, pytest.raises(dsh.InvalidArgumentError, match="surrogate"):
+        call(store)
+
+
+def test_a_root_that_is_no_path_is_an_invalid_argument(root: Path) -> None:
+    with pytest.raises(dsh.InvalidArgumentError, match="fsdecode"):
+        dsh.Store(b"sessions")  # type: ignore[arg-type]
+    with pytest.raises(dsh.InvalidArgumentError, match="NUL"):
+        dsh.Store("a\0b")
+    # What is of no fitting type at all stays what Python calls it.
+    with pytest.raises(TypeError, match="id"):
+        dsh.Store(root).open_session(1)  # type: ignore[arg-type]
+
+
+def test_a_root_that_is_a_link_to_nothing_is_told(root: Path) -> None:
+    root.symlink_to(root.with_name("gone"))
+    with pytest.raises(dsh.DshIOError, match="symbolic link") as caught:
+        dsh.Store(root)
+    assert caught.value.errno == errno.ENOENT and caught.value.path == root
+
+
 def test_the_owner_is_named(root: Path) -> None:
     write_log(root)
     with dsh.Store(root) as store, store.open_session("s1") as session:

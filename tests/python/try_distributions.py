@@ -93,9 +93,10 @@ def build_elsewhere(source: Path, folder: Path) -> Path:
 def main() -> None:
     dist = Path(sys.argv[1]).resolve()
     wheels = {wheel.name.split("-")[2]: wheel for wheel in dist.glob("*-abi3-*.whl")}
-    assert set(wheels) == {OLDEST, NEWER}, wheels
     (source,) = dist.glob("*.tar.gz")
     has_buffers = sys.version_info >= (3, 11)
+    # `make wheel` says it where the newer one cannot be built.
+    assert set(wheels) == ({OLDEST, NEWER} if has_buffers else {OLDEST}), wheels
     for wheel in wheels.values():
         check_wheel(wheel)
     with tempfile.TemporaryDirectory() as folder:

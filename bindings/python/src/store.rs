@@ -59,13 +59,14 @@ impl Store {
     fn new(
         py: Python<'_>,
         #[pyo3(from_py_with = arguments::path)] root: Option<PathBuf>,
-        encoding: Option<&str>,
+        #[pyo3(from_py_with = given)] encoding: Option<String>,
         #[pyo3(from_py_with = given)] row_bytes_max: Option<u64>,
         #[pyo3(from_py_with = given)] header_bytes_max: Option<u64>,
         #[pyo3(from_py_with = given)] depth_max: Option<u32>,
         #[pyo3(from_py_with = given)] threads: Option<usize>,
     ) -> PyResult<Store> {
-        let encoding = encoding.map(arguments::encoding).transpose().map_err(|error| raise(py, &error))?;
+        let encoding =
+            encoding.as_deref().map(arguments::encoding).transpose().map_err(|error| raise(py, &error))?;
         let base = ReadLimits::default();
         let limits = ReadLimits {
             row_bytes_max: row_bytes_max.unwrap_or(base.row_bytes_max),
