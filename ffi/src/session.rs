@@ -1,7 +1,6 @@
 //! A session that is being recorded.
 
 use crate::buffer::{buffer_out, dsh_buffer, dsh_str};
-use crate::callback::LogSink;
 use crate::cancel::{self, dsh_cancel};
 use crate::errors::{dsh_error, give_error};
 use crate::events::{EventsValue, dsh_events};
@@ -14,11 +13,11 @@ use crate::store::dsh_store;
 use dsh_session_core::persistence::Notice;
 use dsh_session_core::{Error, EventDraft, EventRange, NewSession, Result, Session, Store, SurfaceOp};
 use std::ffi::c_char;
-use std::sync::Arc;
 
-/// A session open for appending: at most one such handle exists for a session, in all processes. Used by many
-/// threads at once. Close it with `dsh_session_close` to learn whether everything became durable, then free
-/// it with `dsh_session_free`.
+/// A session open for appending: one process at a time has it open. Used by many threads at once. Close it
+/// with `dsh_session_close` to learn whether everything became durable, then free it with
+/// `dsh_session_free`. A session handed to a callback is lent: it is used until the callback returns, and is
+/// not to be freed.
 pub struct dsh_session {
     _opaque: [u8; 0],
 }
@@ -27,8 +26,14 @@ pub struct dsh_session {
 #[derive(Debug)]
 pub(crate) struct SessionValue {
     pub(crate) session: Session,
-    _store: Store,
-    log: Arc<LogSink>,
+    /// Absent in a session that is lent to a callback.
+    _store: Option<Store>,
+}
+
+impl SessionValue {
+    pub(crate) fn new(session: Session, store: Option<Store>) -> SessionValue {
+        SessionValue { session, _store: store }
+    }
 }
 
 impl Kind for dsh_session {
@@ -177,7 +182,7 @@ pub unsafe extern "C" fn dsh_session_create(
             let out = Out::new(session, "the session")?;
             let store = value.open()?;
             let session = store.create(new_session(header, header_len)?)?;
-            out.set(give(SessionValue { session, _store: store.clone(), log: Arc::clone(&value.log) }));
+            out.set(give(SessionValue::new(session, Some(store.clone()))));
             Ok(DSH_OK)
         })
     }
@@ -218,7 +223,7 @@ pub unsafe extern "C" fn dsh_session_open(
             let store = value.open()?;
             let session = store.open_session_with(id, &cancel::token(cancel)?)?;
             value.log.notices(session.id(), &session.notices());
-            out.set(give(SessionValue { session, _store: store.clone(), log: Arc::clone(&value.log) }));
+            out.set(give(SessionValue::new(session, Some(store.clone()))));
             Ok(DSH_OK)
         })
     }
@@ -442,8 +447,9 @@ pub unsafe extern "C" fn dsh_session_notices(
     }
 }
 
-/// Writes what waits and gives up ownership; may come from any thread, while others are inside. Later calls
-/// fail with `DSH_E_HANDLE_CLOSED`; a second close does nothing. Fails as `dsh_session_flush`: the session is
+/// Writes what waits, leaves the store and gives up ownership; may come from any thread, while others are inside, and
+/// closes every handle of the session (`dsh_store_get`). Later calls that write fail with `DSH_E_HANDLE_CLOSED`, and so does
+/// `dsh_session_events`; what the session holds in memory can still be read. A second close does nothing. Fails as `dsh_session_flush`: the session is
 /// closed all the same, and what could not be written is lost.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn dsh_session_close(
@@ -459,9 +465,10 @@ pub unsafe extern "C" fn dsh_session_close(
     }
 }
 
-/// Frees a session, closing it if need be; what that loses is only told to the log callback. NULL is fine.
+/// Frees a session; the last handle of it closes it if need be, and what that loses is only told to the log callback.
+/// NULL and a lent session are fine.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn dsh_session_free(session: *mut dsh_session) {
     // SAFETY: C1, last call.
-    unsafe { guard::free(session, |value| value.log.lost(value.session.close())) }
+    unsafe { guard::free(session, |_| {}) }
 }
