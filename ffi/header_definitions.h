@@ -16,12 +16,17 @@
 /* As a count: everything there is. */
 #define DSH_ALL UINT64_MAX
 
+/* As the place of a fork: the end of the last finished turn, with what belongs to it. */
+#define DSH_COMPLETED_PREFIX UINT64_MAX
+
 /* How structs begin. */
 #define DSH_EVENT_INIT {sizeof(dsh_event), 0, 0, 0, 0, {NULL, 0}, {NULL, 0}, {NULL, 0}, {NULL, 0}, {NULL, 0}, NULL}
 #define DSH_BUFFER_INIT {NULL, 0, NULL}
-#define DSH_STORE_SETTINGS_INIT {sizeof(dsh_store_settings), 0, 0, 0, 0, 0, 0}
+#define DSH_STORE_SETTINGS_INIT {sizeof(dsh_store_settings), 0, 0, 0, 0, 0, 0, NULL, 0}
 #define DSH_APPEND_OPTIONS_INIT {sizeof(dsh_append_options), 0, 0, 0, 0, NULL, 0, 0, 0}
 #define DSH_PENDING_INIT {sizeof(dsh_pending), 0, 0, NULL}
+#define DSH_MESSAGE_INIT {sizeof(dsh_message), 0, {NULL, 0}}
+#define DSH_SEQS_INIT {NULL, 0, NULL}
 
 /*
  * What a dsh_status says. A code keeps its name and number for ever; new ones may come.
@@ -31,4 +36,6 @@ enum {
     DSH_OK = 0,
     /* There is nothing more: the end of an iterator. */
     DSH_DONE = 1,
+    /* What was asked for does not exist: no title, no such event, an event that makes no message. No results are written. */
+    DSH_ABSENT = 2,
 {codes}};

@@ -65,12 +65,17 @@
 /* As a count: everything there is. */
 #define DSH_ALL UINT64_MAX
 
+/* As the place of a fork: the end of the last finished turn, with what belongs to it. */
+#define DSH_COMPLETED_PREFIX UINT64_MAX
+
 /* How structs begin. */
 #define DSH_EVENT_INIT {sizeof(dsh_event), 0, 0, 0, 0, {NULL, 0}, {NULL, 0}, {NULL, 0}, {NULL, 0}, {NULL, 0}, NULL}
 #define DSH_BUFFER_INIT {NULL, 0, NULL}
-#define DSH_STORE_SETTINGS_INIT {sizeof(dsh_store_settings), 0, 0, 0, 0, 0, 0}
+#define DSH_STORE_SETTINGS_INIT {sizeof(dsh_store_settings), 0, 0, 0, 0, 0, 0, NULL, 0}
 #define DSH_APPEND_OPTIONS_INIT {sizeof(dsh_append_options), 0, 0, 0, 0, NULL, 0, 0, 0}
 #define DSH_PENDING_INIT {sizeof(dsh_pending), 0, 0, NULL}
+#define DSH_MESSAGE_INIT {sizeof(dsh_message), 0, {NULL, 0}}
+#define DSH_SEQS_INIT {NULL, 0, NULL}
 
 /*
  * What a dsh_status says. A code keeps its name and number for ever; new ones may come.
@@ -80,6 +85,8 @@ enum {
     DSH_OK = 0,
     /* There is nothing more: the end of an iterator. */
     DSH_DONE = 1,
+    /* What was asked for does not exist: no title, no such event, an event that makes no message. No results are written. */
+    DSH_ABSENT = 2,
     /* An argument is not of the form the call takes. Correct the argument and call again. */
     DSH_E_INVALID_ARGUMENT = -1,
     /* A value would not come back equal from its JSON text. Send the number as a string, or one that a double holds exactly. */
@@ -124,7 +131,25 @@ enum {
     DSH_E_EVENT_REFUSED = -200,
     /* A session, or a call on it, breaks the rules of sessions. Correct the call as the reason says. */
     DSH_E_SESSION_REFUSED = -201,
+    /* The session object is not the one that is live under its id. Ask the store for the session that is live now. */
+    DSH_E_SESSION_NOT_LIVE = -202,
+    /* The boundary of a fork is no event of the source. Name an event that exists, from 0 to the last. */
+    DSH_E_INVALID_BOUNDARY = -203,
+    /* A session enters a store once in its life. Build a new session from the same events. */
+    DSH_E_SESSION_ALREADY_ENTERED = -204,
+    /* The announcement of the session has begun before. Detach the session and build a new one if its announcement failed. */
+    DSH_E_ALREADY_ANNOUNCED = -205,
+    /* A listener could not make the session durable. Look at the cause, resolve it and flush again. */
+    DSH_E_FLUSH_FAILED = -206,
+    /* The source has no place at which it can be forked. Name an event of the source, or wait until a turn has ended. */
+    DSH_E_FORK_UNAVAILABLE = -400,
 };
+
+/**
+ * A bit of `dsh_store_settings.flags`: appends are not judged by the rules of stored logs (A1 to A25), only by those of sessions. A
+ * log written so may be one that no reader accepts.
+ */
+#define DSH_STORE_UNCHECKED_RULES 1
 
 /**
  * A bit of the `flags` of `dsh_store_list`: findings about a single session fail the listing or are passed
@@ -199,6 +224,10 @@ typedef enum dsh_log_level {
      * Something is not as it should be, and was dealt with: a torn tail found by an open.
      */
     DSH_LOG_WARNING = 2,
+    /**
+     * Worth knowing.
+     */
+    DSH_LOG_INFO = 3,
 } dsh_log_level;
 
 /**
@@ -218,6 +247,76 @@ typedef enum dsh_surface {
      */
     DSH_SURFACE_REPLACE = 2,
 } dsh_surface;
+
+/**
+ * Whether a session may be written, and whether the listeners hear of its events.
+ */
+typedef enum dsh_write_state {
+    /**
+     * In no store. No session of this interface is that.
+     */
+    DSH_WRITE_STATE_INDEPENDENT = 0,
+    /**
+     * Made by a store, not found there yet.
+     */
+    DSH_WRITE_STATE_PREPARED = 1,
+    /**
+     * In its store, not announced yet.
+     */
+    DSH_WRITE_STATE_ENTERED = 2,
+    /**
+     * The creation listeners are being called; read-only until they have returned.
+     */
+    DSH_WRITE_STATE_ANNOUNCING = 3,
+    /**
+     * May be written; the listeners hear of its events.
+     */
+    DSH_WRITE_STATE_LIVE = 4,
+    /**
+     * A creation listener failed; never to be written.
+     */
+    DSH_WRITE_STATE_FAILED = 5,
+    /**
+     * Closed: no longer in its store.
+     */
+    DSH_WRITE_STATE_REMOVED = 6,
+} dsh_write_state;
+
+/**
+ * Why a turn did not end by itself.
+ */
+typedef enum dsh_cause {
+    /**
+     * The program that wrote the log stopped.
+     */
+    DSH_CAUSE_INTERRUPTED = 0,
+    /**
+     * The log was copied up to a place inside the turn.
+     */
+    DSH_CAUSE_FORKED = 1,
+} dsh_cause;
+
+/**
+ * What is folded from rows.
+ */
+typedef enum dsh_fold_kind {
+    /**
+     * As `dsh_session_request_header`.
+     */
+    DSH_FOLD_REQUEST_HEADER = 0,
+    /**
+     * As `dsh_session_request_context`.
+     */
+    DSH_FOLD_REQUEST_CONTEXT = 1,
+    /**
+     * As `dsh_session_tool_history`.
+     */
+    DSH_FOLD_TOOL_HISTORY = 2,
+    /**
+     * As `dsh_session_title`.
+     */
+    DSH_FOLD_TITLE = 3,
+} dsh_fold_kind;
 
 /**
  * Stops the calls it is given to, once and for good. May be fired from any thread and from a signal handler.
@@ -257,9 +356,20 @@ typedef struct dsh_lines dsh_lines;
 typedef struct dsh_log dsh_log;
 
 /**
- * A session open for appending: at most one such handle exists for a session, in all processes. Used by many
- * threads at once. Close it with `dsh_session_close` to learn whether everything became durable, then free
- * it with `dsh_session_free`.
+ * Messages as they were when they were asked for; never changes. Used by many threads at once.
+ */
+typedef struct dsh_messages dsh_messages;
+
+/**
+ * What a projection sees: everything as of just before its event. Lent until the projection returns, and used on its thread only.
+ */
+typedef struct dsh_projection dsh_projection;
+
+/**
+ * A session open for appending: one process at a time has it open. Used by many threads at once. Close it
+ * with `dsh_session_close` to learn whether everything became durable, then free it with
+ * `dsh_session_free`. A session handed to a callback is lent: it is used until the callback returns, and is
+ * not to be freed.
  */
 typedef struct dsh_session dsh_session;
 
@@ -268,6 +378,12 @@ typedef struct dsh_session dsh_session;
  * outlive it: they keep alive what they need.
  */
 typedef struct dsh_store dsh_store;
+
+/**
+ * A registered listener, validator or projection. Used by many threads at once. May outlive its store; what it registered is taken away
+ * when it is freed.
+ */
+typedef struct dsh_subscription dsh_subscription;
 
 /**
  * Text lent by the library: UTF-8 unless it is a path, and not ended by a NUL unless its giver says so. How
@@ -283,6 +399,12 @@ typedef struct dsh_str {
      */
     size_t len;
 } dsh_str;
+
+/**
+ * The outcome of a call: `DSH_OK` (0), a positive number that informs (`DSH_DONE`), or a negative
+ * `DSH_E_...`.
+ */
+typedef int32_t dsh_status;
 
 /**
  * Text given by the library: the caller frees it with `dsh_buffer_free`. `data` is followed by a NUL that
@@ -303,12 +425,6 @@ typedef struct dsh_buffer {
      */
     void *owner;
 } dsh_buffer;
-
-/**
- * The outcome of a call: `DSH_OK` (0), a positive number that informs (`DSH_DONE`), or a negative
- * `DSH_E_...`.
- */
-typedef int32_t dsh_status;
 
 /**
  * Settings of a store. Begin with `DSH_STORE_SETTINGS_INIT`; 0 means the default everywhere.
@@ -340,15 +456,26 @@ typedef struct dsh_store_settings {
      */
     uint32_t threads;
     /**
-     * Zero.
+     * `DSH_STORE_UNCHECKED_RULES` or 0.
      */
-    uint32_t reserved;
+    uint32_t flags;
+    /**
+     * The event types that this program registers: a JSON array whose members are names, or objects with `type` and
+     * `changesMessages`, which says that events of the type need a projection (`dsh_store_register_projection`). They are known
+     * when a log is read, and may be appended. NULL for none.
+     */
+    const char *event_types;
+    /**
+     * How many bytes.
+     */
+    size_t event_types_len;
 } dsh_store_settings;
 
 /**
  * A line for the host's log. `level` is a `dsh_log_level`. `text` is one line of UTF-8, lent until the
- * callback returns. Runs on the thread that caused it, with no lock of the library held; it may call the
- * library, and must not unwind or jump out.
+ * callback returns. Runs on the thread that caused it, which for a failed write in the background is one of
+ * the library's own; a listener's failure is told inside the store's gate, everything else with no lock of
+ * the library held. It may call the library, and must not unwind or jump out.
  */
 typedef void (*dsh_log_callback)(int32_t level, dsh_str text, void *user);
 
@@ -474,6 +601,44 @@ typedef struct dsh_pending {
 } dsh_pending;
 
 /**
+ * One message. Begin with `DSH_MESSAGE_INIT`.
+ */
+typedef struct dsh_message {
+    /**
+     * `sizeof(dsh_message)`, set by the caller.
+     */
+    size_t struct_size;
+    /**
+     * The event that makes the message.
+     */
+    uint64_t seq;
+    /**
+     * The message: a JSON object, not ended by a NUL. Lent: it lives as long as the list.
+     */
+    dsh_str text;
+} dsh_message;
+
+/**
+ * A list of seqs given by the library, which never changes: the caller frees it with `dsh_seqs_free`. Begin with
+ * `DSH_SEQS_INIT`; a call that fills a list does not look at what it held, so free it before it is filled
+ * again. Never grows another member.
+ */
+typedef struct dsh_seqs {
+    /**
+     * The first seq; NULL in an empty list.
+     */
+    const uint64_t *data;
+    /**
+     * How many.
+     */
+    size_t len;
+    /**
+     * The library's own; leave it alone.
+     */
+    void *owner;
+} dsh_seqs;
+
+/**
  * How far long work has come; called on the thread that does it. A result other than 0 stops it with
  * `DSH_E_CANCELLED`.
  */
@@ -482,6 +647,36 @@ typedef int32_t (*dsh_progress_callback)(uint64_t sessions_done,
                                          uint64_t bytes_done,
                                          uint64_t bytes,
                                          void *user);
+
+/**
+ * Hears of an event, or judges one. 0 is fine; with anything else `*error` may be set to an error of `dsh_error_new`, which the library
+ * then owns (without one, a negative `DSH_E_...` code is the error). `session` and `event` are lent until the function returns:
+ * `dsh_event_retain` keeps an event, and `dsh_store_get` a session. It must not unwind or jump out.
+ *
+ * It runs on the appending thread, inside the store's gate: it may read anything and append to other sessions of the store; an append to
+ * the same session is refused (`APPEND_REENTRANT`). Waiting there for another thread that appends to the store is a deadlock.
+ */
+typedef int32_t (*dsh_event_callback)(dsh_session *session,
+                                      const dsh_event *event,
+                                      void *user,
+                                      dsh_error **error);
+
+/**
+ * Hears of a session. As `dsh_event_callback`.
+ */
+typedef int32_t (*dsh_session_callback)(dsh_session *session, void *user, dsh_error **error);
+
+/**
+ * Decides what `event` does to the messages before it. `messages` gets the changed ones with `dsh_buffer_new`, as a JSON array of objects
+ * with `seq`, an event on the surface, and `message`, the whole new message under its old id; left empty, nothing changes. Pure: the
+ * same events, the same decision. 0 is fine; anything else refuses the event, with `*error` as in `dsh_event_callback`. `event` and
+ * `context` are lent until the function returns. It runs inside the store's gate as a `dsh_event_callback` does.
+ */
+typedef int32_t (*dsh_projection_callback)(const dsh_event *event,
+                                           const dsh_projection *context,
+                                           void *user,
+                                           dsh_buffer *messages,
+                                           dsh_error **error);
 
 #ifdef __cplusplus
 extern "C" {
@@ -500,14 +695,35 @@ dsh_str dsh_version(void);
 
 /**
  * Whether the library has a part: `files`, `memory` (stores without a root), `zstd`, `log-callback`,
- * `verify`, `salvage`, `rows`, `stats`, `remove`. False for words it does not know.
+ * `verify`, `salvage`, `rows`, `stats`, `remove`, `sessions` (surface, messages, resume,
+ * fork), `listeners`, `projections`, `folds`. False for words it does not know.
  */
 bool dsh_has_feature(const char *name, size_t name_len);
+
+/**
+ * Fills a buffer with a copy of the caller's text, for a projection to return; any other is freed with `dsh_buffer_free`. Fails with
+ * `DSH_E_INVALID_ARGUMENT` for text that is not UTF-8.
+ */
+dsh_status dsh_buffer_new(const char *text,
+                          size_t text_len,
+                          dsh_buffer *buffer,
+                          dsh_error **err);
 
 /**
  * Frees the text and leaves the buffer empty, ready to be filled again. NULL and empty buffers are fine.
  */
 void dsh_buffer_free(dsh_buffer *buffer);
+
+/**
+ * An error of the host's own, for a callback to fail with: `*error` gets it. `code` is any `DSH_E_…`, `message` says in one line what
+ * is wrong. The library owns an error that a callback gave it; any other is freed with `dsh_error_free`. Fails with
+ * `DSH_E_INVALID_ARGUMENT` for a number that is no code, an empty message, and text that is not UTF-8.
+ */
+dsh_status dsh_error_new(dsh_status code,
+                         const char *message,
+                         size_t message_len,
+                         dsh_error **error,
+                         dsh_error **err);
 
 /**
  * The code: a `DSH_E_…`, the same number that the failed call returned. 0 for NULL.
@@ -693,7 +909,7 @@ void dsh_lines_free(dsh_lines *lines);
 /**
  * Opens a root. It need not exist: the first session makes it. With `root` NULL (and `root_len` 0) the store
  * is kept in memory: it writes no file, and its sessions go with it. `settings` may be NULL. The store is
- * freed with `dsh_store_free`. Fails with `DSH_E_IO` if the root is there and is no readable folder.
+ * freed with `dsh_store_free`. Fails with `DSH_E_INVALID_ARGUMENT` for settings that are none, and with `DSH_E_IO` if the root is there and is no readable folder.
  */
 dsh_status dsh_store_open(const char *root,
                           size_t root_len,
@@ -950,16 +1166,166 @@ dsh_status dsh_session_events_newest(const dsh_session *session,
 dsh_status dsh_session_notices(const dsh_session *session, dsh_buffer *out, dsh_error **err);
 
 /**
- * Writes what waits and gives up ownership; may come from any thread, while others are inside. Later calls
- * fail with `DSH_E_HANDLE_CLOSED`; a second close does nothing. Fails as `dsh_session_flush`: the session is
+ * Writes what waits, leaves the store and gives up ownership; may come from any thread, while others are inside, and
+ * closes every handle of the session (`dsh_store_get`). Later calls that write fail with `DSH_E_HANDLE_CLOSED`, and so does
+ * `dsh_session_events`; what the session holds in memory can still be read. A second close does nothing. Fails as `dsh_session_flush`: the session is
  * closed all the same, and what could not be written is lost.
  */
-dsh_status dsh_session_close(dsh_session *session, dsh_error **err);
+dsh_status dsh_session_close(dsh_session *session,
+                             dsh_error **err);
 
 /**
- * Frees a session, closing it if need be; what that loses is only told to the log callback. NULL is fine.
+ * Frees a session; the last handle of it closes it if need be, and what that loses is only told to the log callback.
+ * NULL and a lent session are fine.
  */
 void dsh_session_free(dsh_session *session);
+
+/**
+ * How many messages the list has. 0 for NULL.
+ */
+size_t dsh_messages_count(const dsh_messages *messages);
+
+/**
+ * One of the messages, from 0. Fails with `DSH_E_INVALID_ARGUMENT` past the last.
+ */
+dsh_status dsh_messages_at(const dsh_messages *messages,
+                           size_t index,
+                           dsh_message *message,
+                           dsh_error **err);
+
+/**
+ * Frees the list and with it the texts of its messages. NULL is fine.
+ */
+void dsh_messages_free(dsh_messages *messages);
+
+/**
+ * Frees the list and leaves it empty, ready to be filled again. NULL and empty lists are fine.
+ */
+void dsh_seqs_free(dsh_seqs *seqs);
+
+/**
+ * Appends a plugin record: any JSON value, also a scalar, under a name of the plugin grammar (`plugin:<name>/<kind>`, in
+ * lower case), which readers may keep without understanding it. Otherwise as `dsh_session_append`. Fails with
+ * `DSH_E_EVENT_REFUSED`, `PLUGIN_RECORD_TYPE_INVALID` for another name.
+ */
+dsh_status dsh_session_append_record(dsh_session *session,
+                                     const char *name,
+                                     size_t name_len,
+                                     const char *data,
+                                     size_t data_len,
+                                     uint64_t *seq,
+                                     dsh_error **err);
+
+/**
+ * The surface: the seqs of the events that make the messages a model sees, in their order. `*nodes` gets a list that never changes
+ * afterwards and costs no copy; free it with `dsh_seqs_free`. `*replace_generation` counts replacements, `*content_generation`
+ * replacements and projections: while that stays, messages are only added at the end. Both may be NULL. Fails with
+ * `DSH_E_EVENT_REFUSED`, `PROJECTION_REMOVED` in a session whose projection was taken away.
+ */
+dsh_status dsh_session_surface(const dsh_session *session,
+                               dsh_seqs *nodes,
+                               uint64_t *replace_generation,
+                               uint64_t *content_generation,
+                               dsh_error **err);
+
+/**
+ * The messages that a model sees, in order. Cheap to ask for again: only what is new is looked at, and texts are shared. The list is
+ * freed with `dsh_messages_free`. Fails with `DSH_E_EVENT_REFUSED`, `PROJECTION_REMOVED`.
+ */
+dsh_status dsh_session_messages(const dsh_session *session,
+                                dsh_messages **messages,
+                                dsh_error **err);
+
+/**
+ * The message that one event makes now, as a JSON object, whether or not it was replaced since. `DSH_ABSENT` for an event that makes
+ * none and for a seq that does not exist. Fails with `DSH_E_EVENT_REFUSED`, `PROJECTION_REMOVED`.
+ */
+dsh_status dsh_session_message_of(const dsh_session *session,
+                                  uint64_t seq,
+                                  dsh_buffer *out,
+                                  dsh_error **err);
+
+/**
+ * The conversation as a person would read it: every message event that was appended, in log order, replaced or not. The iterator is
+ * freed with `dsh_events_free`.
+ */
+dsh_status dsh_session_transcript(const dsh_session *session,
+                                  dsh_events **events,
+                                  dsh_error **err);
+
+/**
+ * The events that would end what the session's last turn leaves open, for a `dsh_cause`; none where no turn is open. Nothing is
+ * appended. The iterator is freed with `dsh_events_free`.
+ */
+dsh_status dsh_session_closers(const dsh_session *session,
+                               int32_t cause,
+                               dsh_events **events,
+                               dsh_error **err);
+
+/**
+ * The event with a seq, kept: release it with `dsh_event_release`. `DSH_ABSENT` where there is none.
+ */
+dsh_status dsh_session_event_at(const dsh_session *session,
+                                uint64_t seq,
+                                dsh_event *event,
+                                dsh_error **err);
+
+/**
+ * The member of a batch that the listeners are being told of, kept: release it with `dsh_event_release`. `DSH_ABSENT` at all other
+ * times, and for events that were appended one by one.
+ */
+dsh_status dsh_session_current_batch_publication(const dsh_session *session,
+                                                 dsh_event *event,
+                                                 dsh_error **err);
+
+/**
+ * The last request header, as a JSON object in canonical form. `DSH_ABSENT` before the first.
+ */
+dsh_status dsh_session_request_header(const dsh_session *session,
+                                      dsh_buffer *out,
+                                      dsh_error **err);
+
+/**
+ * The last request context, as a JSON object. `DSH_ABSENT` before the first.
+ */
+dsh_status dsh_session_request_context(const dsh_session *session,
+                                       dsh_buffer *out,
+                                       dsh_error **err);
+
+/**
+ * Which tools the model was told of and how they changed, as a JSON object with `tools` and `updates`; never absent.
+ */
+dsh_status dsh_session_tool_history(const dsh_session *session, dsh_buffer *out, dsh_error **err);
+
+/**
+ * The newest title: a JSON object with its event's data, `eventSeq` and `updatedAt`. `DSH_ABSENT` before the first.
+ */
+dsh_status dsh_session_title(const dsh_session *session, dsh_buffer *out, dsh_error **err);
+
+/**
+ * Where the events begin that were appended to this object, the marker that its making added first: the length of what it was made
+ * from.
+ */
+dsh_status dsh_session_first_live_seq(const dsh_session *session,
+                                      uint64_t *seq,
+                                      dsh_error **err);
+
+/**
+ * The first event made for this object's life: in a new fork the end of what it inherits, else `dsh_session_first_live_seq`.
+ */
+dsh_status dsh_session_first_lifecycle_seq(const dsh_session *session,
+                                           uint64_t *seq,
+                                           dsh_error **err);
+
+/**
+ * Whether an event exists and was not inherited by a fork. False for NULL.
+ */
+bool dsh_session_is_own_seq(const dsh_session *session, uint64_t seq);
+
+/**
+ * Whether the session may be written now: `*state` gets a `dsh_write_state`.
+ */
+dsh_status dsh_session_write_state(const dsh_session *session, int32_t *state, dsh_error **err);
 
 /**
  * Opens a stored log. `access` is a `dsh_access`: to write, the whole log is read and checked; to read, its
@@ -1132,6 +1498,256 @@ dsh_status dsh_query_stats(const dsh_store *store,
                            const dsh_cancel *cancel,
                            dsh_buffer *out,
                            dsh_error **err);
+
+/**
+ * Takes up a stored session again: its log is read and checked, a turn that was interrupted is closed with the
+ * results that are missing, the marker of a new life is added, and all of that is on the disk before the
+ * creation listeners hear of the session. What was found wrong and dealt with is told by
+ * `dsh_session_notices`; what was added, by the events from `dsh_session_first_live_seq` on and the ones
+ * before it that closed the turn. The session is freed with `dsh_session_free`. To go on in the middle of an
+ * open turn instead, as an importer does, call `dsh_session_open`. Fails with `DSH_E_SESSION_NOT_FOUND`,
+ * `DSH_E_SESSION_ALREADY_OWNED` (see `dsh_error_owner`; also by this process), `DSH_E_SESSION_CORRUPT`,
+ * `DSH_E_FORMAT_UNSUPPORTED`, `DSH_E_SESSION_CONFLICT`, `DSH_E_LIMIT_EXCEEDED`, `DSH_E_CANCELLED`,
+ * `DSH_E_IO`, and with the error of a creation listener.
+ */
+dsh_status dsh_store_resume(dsh_store *store,
+                            const char *id,
+                            size_t id_len,
+                            const dsh_cancel *cancel,
+                            dsh_session **session,
+                            dsh_error **err);
+
+/**
+ * A new session that begins with the events of another, live or stored, up to the event `at`, or with
+ * `DSH_COMPLETED_PREFIX` up to the end of its last finished turn and what belongs to it. A turn that is open
+ * there is closed in the child. The source is only read. `header` is that of `dsh_session_create`; without
+ * `cwd` and `agentPreset` the child has the source's, and it is seeded whatever the header says. The child is
+ * on the disk before the creation listeners hear of it, and is freed with `dsh_session_free`. Fails with
+ * `DSH_E_SESSION_NOT_FOUND`, `DSH_E_FORK_UNAVAILABLE` (the source has no such event, or no finished turn),
+ * what reading the source finds, what `dsh_session_create` fails with, `DSH_E_CANCELLED`, and with the error
+ * of a creation listener.
+ */
+dsh_status dsh_store_fork(dsh_store *store,
+                          const char *source_id,
+                          size_t source_id_len,
+                          uint64_t at,
+                          const char *header,
+                          size_t header_len,
+                          const dsh_cancel *cancel,
+                          dsh_session **session,
+                          dsh_error **err);
+
+/**
+ * A new session that begins with events of the caller's: a replay, an import, a fork made by hand. `rows` holds whole rows, one JSON
+ * object a line, with seqs from 0 on. With `"isSeeded":true` in the header they are a fork's seed, such as `dsh_fork_seed` makes,
+ * and the first `inherited_event_count` of them are the parent's; otherwise that is -1 or 0. What the session adds of its own is a
+ * marker that ends the seed. All of it is on the disk before the creation listeners hear of the session. No rows (length 0) are an
+ * empty seed, which is another thing than none. The session is freed with `dsh_session_free`. Fails as `dsh_session_create`, and
+ * with `DSH_E_SESSION_REFUSED` for a seed that breaks a rule: `dsh_error_rule` names it, `dsh_error_index` the row, from 0.
+ */
+dsh_status dsh_store_create_seeded(dsh_store *store,
+                                   const char *header,
+                                   size_t header_len,
+                                   const char *rows,
+                                   size_t rows_len,
+                                   int64_t inherited_event_count,
+                                   dsh_session **session,
+                                   dsh_error **err);
+
+/**
+ * Another handle of the live session of an id, which this store has open. It counts as much as the first one: the
+ * session stays open until the last handle of it is freed, and `dsh_session_close` on any of them closes it.
+ * Freed with `dsh_session_free`. Fails with `DSH_E_SESSION_NOT_FOUND` when no session of that id is live
+ * here, stored or not.
+ */
+dsh_status dsh_store_get(dsh_store *store,
+                         const char *id,
+                         size_t id_len,
+                         dsh_session **session,
+                         dsh_error **err);
+
+/**
+ * The ids of the live sessions, in the order in which they were opened: a JSON array of strings.
+ */
+dsh_status dsh_store_live_ids(const dsh_store *store, dsh_buffer *out, dsh_error **err);
+
+/**
+ * Takes the function away. An append that goes on calls it to its end; the next one does not, and neither does this one if a listener takes
+ * itself away. The destructor runs once the function cannot be called any more, which may be inside this call. A second call does
+ * nothing. Sessions that a projection was applied in refuse to show their surface and to append from then on
+ * (`PROJECTION_REMOVED`); build them anew from their events.
+ */
+dsh_status dsh_subscription_cancel(dsh_subscription *subscription,
+                                   dsh_error **err);
+
+/**
+ * Takes the function away and frees the subscription. NULL is fine.
+ */
+void dsh_subscription_free(dsh_subscription *subscription);
+
+/**
+ * Calls `callback` with each event that a live session of the store commits, in order, from the next append on. All members of a batch
+ * are in the session when the first of them is told. What the callback fails with is given to the log callback; the append has
+ * succeeded all the same.
+ *
+ * `destructor` (or NULL) is called once with `user`, after the last call: when the subscription is cancelled or freed, or when the store
+ * and everything opened from it, subscriptions included, are freed. If this call fails it is not called. `user` must not own the
+ * store, or neither ever goes. `subscription` may be NULL: the callback stays as long as the store. Fails with
+ * `DSH_E_INVALID_ARGUMENT`, `DSH_E_HANDLE_CLOSED`.
+ */
+dsh_status dsh_store_on_event(dsh_store *store,
+                              dsh_event_callback callback,
+                              void *user,
+                              dsh_destructor destructor,
+                              dsh_subscription **subscription,
+                              dsh_error **err);
+
+/**
+ * Asks `callback` about each event before it is accepted, after every rule of the library; of a batch about all members before any is
+ * committed. What it fails with refuses the append: `DSH_E_EVENT_REFUSED`, `DISPATCH_REJECTED`, with its error as cause. Destructor,
+ * subscription and errors as in `dsh_store_on_event`.
+ */
+dsh_status dsh_store_add_validator(dsh_store *store,
+                                   dsh_event_callback callback,
+                                   void *user,
+                                   dsh_destructor destructor,
+                                   dsh_subscription **subscription,
+                                   dsh_error **err);
+
+/**
+ * Calls `callback` with each session that is created, opened, resumed or forked, before it may be written. What it fails with is what the
+ * call that made the session fails with; later listeners are not called and the session is closed. Destructor, subscription and
+ * errors as in `dsh_store_on_event`.
+ */
+dsh_status dsh_store_on_created(dsh_store *store,
+                                dsh_session_callback callback,
+                                void *user,
+                                dsh_destructor destructor,
+                                dsh_subscription **subscription,
+                                dsh_error **err);
+
+/**
+ * Calls `callback` with each session that has left the store: it is closed, and what it holds in memory can still be read. What the callback
+ * fails with is given to the log callback. Destructor, subscription and errors as in `dsh_store_on_event`.
+ */
+dsh_status dsh_store_on_disposed(dsh_store *store,
+                                 dsh_session_callback callback,
+                                 void *user,
+                                 dsh_destructor destructor,
+                                 dsh_subscription **subscription,
+                                 dsh_error **err);
+
+/**
+ * Calls `callback` with each session that `dsh_session_flush` makes durable, on the flushing thread, when the events are on the disk and with
+ * no lock of the library held. All listeners are called; then the flush fails with `DSH_E_FLUSH_FAILED` and the first one's error as
+ * cause. Destructor, subscription and errors as in `dsh_store_on_event`.
+ */
+dsh_status dsh_store_on_flush(dsh_store *store,
+                              dsh_session_callback callback,
+                              void *user,
+                              dsh_destructor destructor,
+                              dsh_subscription **subscription,
+                              dsh_error **err);
+
+/**
+ * Registers a projection for an event type: one that the store's settings name with `changesMessages`, or any known one that makes no
+ * message itself. Every session of the store has it from now on, in appends, seeds and logs that are read. The library's own one,
+ * for `image/offload`, is registered already. `subscription` takes it away again (see `dsh_subscription_cancel`); if it is NULL the
+ * projection stays as long as the store. Destructor as in `dsh_store_on_event`. Fails with `DSH_E_SESSION_REFUSED`,
+ * `PROJECTION_ALREADY_REGISTERED`; `DSH_E_INVALID_ARGUMENT` for a type that makes messages itself; `DSH_E_HANDLE_CLOSED`.
+ */
+dsh_status dsh_store_register_projection(dsh_store *store,
+                                         const char *event_type,
+                                         size_t event_type_len,
+                                         dsh_projection_callback callback,
+                                         void *user,
+                                         dsh_destructor destructor,
+                                         dsh_subscription **subscription,
+                                         dsh_error **err);
+
+/**
+ * The seqs on the surface, in model order. Freed with `dsh_seqs_free`.
+ */
+dsh_status dsh_projection_nodes(const dsh_projection *context, dsh_seqs *nodes, dsh_error **err);
+
+/**
+ * Whether an event is on the surface. False for NULL.
+ */
+bool dsh_projection_is_on_surface(const dsh_projection *context, uint64_t seq);
+
+/**
+ * The seq of the first event that can be seen: 0, but in a window of a log.
+ */
+dsh_status dsh_projection_base_seq(const dsh_projection *context, uint64_t *seq, dsh_error **err);
+
+/**
+ * An earlier event, kept: release it with `dsh_event_release`. `DSH_ABSENT` where there is none.
+ */
+dsh_status dsh_projection_event(const dsh_projection *context,
+                                uint64_t seq,
+                                dsh_event *event,
+                                dsh_error **err);
+
+/**
+ * The message of an event as earlier projections left it: a JSON object. `DSH_ABSENT` where there is none.
+ */
+dsh_status dsh_projection_message(const dsh_projection *context,
+                                  uint64_t seq,
+                                  dsh_buffer *out,
+                                  dsh_error **err);
+
+/**
+ * The messages that projections changed so far, by seq. The list is freed with `dsh_messages_free`, and may outlive the projection.
+ */
+dsh_status dsh_projection_projected(const dsh_projection *context,
+                                    dsh_messages **messages,
+                                    dsh_error **err);
+
+/**
+ * Folds the surface of rows, whole ones with consecutive seqs from `base_seq` on, 0 for a whole log: a JSON object with `nodes`,
+ * `replacements` (`seq`, `start`, `end`, `shadowedSeqs`), `replaceGeneration`, `contentGeneration`, `messages` and
+ * `projectedMessages` (each `seq` and `message`). With a store, its projections and event types count; with NULL only the library's
+ * own. Fails with `DSH_E_EVENT_REFUSED` (`dsh_error_rule`, `dsh_error_index` from 0), `DSH_E_SESSION_REFUSED` for a line that is no
+ * row, `DSH_E_INVALID_ARGUMENT`.
+ */
+dsh_status dsh_fold_surface(const dsh_store *store,
+                            const char *rows,
+                            size_t rows_len,
+                            uint64_t base_seq,
+                            dsh_buffer *out,
+                            dsh_error **err);
+
+/**
+ * One fold, a `dsh_fold_kind`, over whole rows: a JSON object. `DSH_ABSENT` where the rows have nothing to fold. Fails with
+ * `DSH_E_SESSION_REFUSED` for a line that is no row (`dsh_error_index`, from 0), `DSH_E_INVALID_ARGUMENT`.
+ */
+dsh_status dsh_fold(int32_t kind,
+                    const char *rows,
+                    size_t rows_len,
+                    dsh_buffer *out,
+                    dsh_error **err);
+
+/**
+ * The events that end what the last turn of whole rows leaves open, for a `dsh_cause`: rows, each with its newline; an empty text where no
+ * turn is open. Errors as those of `dsh_fold`.
+ */
+dsh_status dsh_closers(const char *rows,
+                       size_t rows_len,
+                       int32_t cause,
+                       dsh_buffer *out,
+                       dsh_error **err);
+
+/**
+ * The seed of a fork of whole rows, which begin with seq 0, at the event `boundary`: those rows, the marker that ends them, and what
+ * closes a turn that is open there; rows, each with its newline, for `dsh_store_create_seeded`. `*inherited_event_count` gets how
+ * many of them are the parent's. Fails with `DSH_E_INVALID_BOUNDARY` for a seq that is not among the rows, else as `dsh_fold`.
+ */
+dsh_status dsh_fork_seed(const char *rows,
+                         size_t rows_len,
+                         uint64_t boundary,
+                         dsh_buffer *out,
+                         uint64_t *inherited_event_count,
+                         dsh_error **err);
 
 #ifdef __cplusplus
 }  // extern "C"

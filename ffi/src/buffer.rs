@@ -1,6 +1,10 @@
 //! Text that the library gives away, and text that it lends.
 
+use crate::errors::dsh_error;
+use crate::guard;
+use crate::input;
 use crate::output::Out;
+use crate::status::{DSH_OK, dsh_status};
 use dsh_session_core::Result;
 use std::ffi::{c_char, c_void};
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -44,7 +48,7 @@ pub struct dsh_buffer {
 }
 
 impl dsh_buffer {
-    const EMPTY: dsh_buffer = dsh_buffer { data: ptr::null(), len: 0, owner: ptr::null_mut() };
+    pub(crate) const EMPTY: dsh_buffer = dsh_buffer { data: ptr::null(), len: 0, owner: ptr::null_mut() };
 
     fn give(mut text: String) -> dsh_buffer {
         let len = text.len();
@@ -66,6 +70,39 @@ impl Out<dsh_buffer> {
         if self.is_wanted() {
             self.set(text.map_or(dsh_buffer::EMPTY, dsh_buffer::give));
         }
+    }
+}
+
+/// The text of a buffer that the host gives up, which a call or `dsh_buffer_new` had filled; none for an empty one.
+///
+/// # Safety
+/// The buffer is empty or was filled by this library, and is not used afterwards.
+pub(crate) unsafe fn take_text(buffer: dsh_buffer) -> String {
+    if buffer.owner.is_null() {
+        return String::new();
+    }
+    // SAFETY: `give` made the owner as a box, and the caller gave up its only copy.
+    let mut text = unsafe { Box::from_raw(buffer.owner.cast::<String>()) };
+    text.pop();
+    *text
+}
+
+/// Fills a buffer with a copy of the caller's text, for a projection to return; any other is freed with `dsh_buffer_free`. Fails with
+/// `DSH_E_INVALID_ARGUMENT` for text that is not UTF-8.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn dsh_buffer_new(
+    text: *const c_char,
+    text_len: usize,
+    buffer: *mut dsh_buffer,
+    err: *mut *mut dsh_error,
+) -> dsh_status {
+    // SAFETY: C2 (text), C3 (buffer, err).
+    unsafe {
+        guard::call_free(err, || {
+            let out = buffer_out(buffer)?;
+            out.give(input::text(text, text_len, "the text")?.to_owned());
+            Ok(DSH_OK)
+        })
     }
 }
 

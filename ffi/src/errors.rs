@@ -2,9 +2,12 @@
 
 use crate::buffer::{buffer_out, dsh_buffer, dsh_str};
 use crate::guard::{self, look};
-use crate::handle::{Handle, Kind, give};
-use crate::status::{DSH_OK, dsh_status, status_of};
+use crate::handle::{self, Handle, Kind, give};
+use crate::input;
+use crate::output::Out;
+use crate::status::{DSH_OK, code_of, dsh_status, status_of};
 use dsh_session_core::{Error, error::At};
+use std::ffi::c_char;
 use std::path::Path;
 
 /// Why a call failed. A call that takes `dsh_error **err` sets `*err` when it fails and `err` is not NULL;
@@ -90,9 +93,41 @@ pub(crate) fn give_error(error: Error) -> *mut dsh_error {
     give::<dsh_error>(ErrorValue::new(error))
 }
 
+/// The error of an object that the host gives up; `None` for NULL and for what is not its to give.
+///
+/// # Safety
+/// C1, and this is the last call on the handle.
+pub(crate) unsafe fn take_error(pointer: *mut dsh_error) -> Option<Error> {
+    // SAFETY: C1, last call.
+    unsafe { handle::take(pointer) }.map(|handle| handle.value.error)
+}
+
 /// An error inside another handle.
 pub(crate) fn lent_error(error: Error) -> Handle<ErrorValue> {
     Handle::lent::<dsh_error>(ErrorValue::new(error))
+}
+
+/// An error of the host's own, for a callback to fail with: `*error` gets it. `code` is any `DSH_E_…`, `message` says in one line what
+/// is wrong. The library owns an error that a callback gave it; any other is freed with `dsh_error_free`. Fails with
+/// `DSH_E_INVALID_ARGUMENT` for a number that is no code, an empty message, and text that is not UTF-8.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn dsh_error_new(
+    code: dsh_status,
+    message: *const c_char,
+    message_len: usize,
+    error: *mut *mut dsh_error,
+    err: *mut *mut dsh_error,
+) -> dsh_status {
+    // SAFETY: C2 (message), C3 (error, err).
+    unsafe {
+        guard::call_free(err, || {
+            let out = Out::new(error, "the error")?;
+            let message = input::some_text(message, message_len, "the message")?;
+            let code = code_of(code).ok_or_else(|| input::invalid(format!("{code} is no error code")))?;
+            out.set(give_error(Error::new(code, message)));
+            Ok(DSH_OK)
+        })
+    }
 }
 
 /// The code: a `DSH_E_…`, the same number that the failed call returned. 0 for NULL.

@@ -73,7 +73,7 @@ impl Sized1 for dsh_event {
 
 impl dsh_event {
     /// The view of an event that lies in a handle.
-    fn of(handle: &Handle<Event>, struct_size: usize) -> dsh_event {
+    pub(crate) fn of(handle: &Handle<Event>, struct_size: usize) -> dsh_event {
         let event = &handle.value;
         dsh_event {
             struct_size,
@@ -127,6 +127,12 @@ enum Source {
 impl EventsValue {
     pub(crate) fn new(events: Events) -> EventsValue {
         EventsValue::of(Source::Events(events))
+    }
+
+    /// A walk over events in memory.
+    pub(crate) fn listed(events: Vec<Event>) -> EventsValue {
+        let mut events = events.into_iter();
+        EventsValue::new(Events::from_fn(move || Ok(events.next())))
     }
 
     pub(crate) fn salvage(salvage: Salvage) -> EventsValue {
@@ -305,10 +311,7 @@ pub unsafe extern "C" fn dsh_event_retain(
     unsafe {
         guard::call_free(err, || {
             let out = OutStruct::new(kept, "the kept event")?;
-            let owner = give::<dsh_event_owner>(owner_of(event)?.clone());
-            let view = dsh_event::of(crate::handle::borrow(owner.cast_const())?, out.size());
-            out.set(view);
-            Ok(DSH_OK)
+            give_event(out, owner_of(event)?.clone())
         })
     }
 }
@@ -346,6 +349,18 @@ pub unsafe extern "C" fn dsh_event_logical_row(
             Ok(DSH_OK)
         })
     }
+}
+
+/// Gives a kept event.
+///
+/// # Errors
+/// None: the handle was made just now.
+pub(crate) fn give_event(out: OutStruct<dsh_event>, event: Event) -> Result<dsh_status> {
+    let owner = give::<dsh_event_owner>(event);
+    // SAFETY: it was given just now.
+    let view = dsh_event::of(unsafe { crate::handle::borrow(owner.cast_const()) }?, out.size());
+    out.set(view);
+    Ok(DSH_OK)
 }
 
 /// The core's event behind a view.

@@ -2,6 +2,7 @@
 
 use dsh_session_core::{Code, Error, Result};
 use std::ffi::c_char;
+use std::mem::MaybeUninit;
 use std::slice;
 
 pub(crate) fn invalid(message: impl Into<String>) -> Error {
@@ -103,7 +104,7 @@ pub(crate) unsafe fn numbers<'a>(pointer: *const u64, count: usize, what: &str) 
     Ok(unsafe { slice::from_raw_parts(pointer, count) })
 }
 
-/// A struct that C fills and that begins with its `struct_size`, as its author knew it.
+/// A struct of C that begins with its `struct_size`, as its author knew it. Its members are numbers and pointers.
 pub(crate) trait Sized1: Copy {
     /// The size in version 1 of the library: what every caller has at least.
     const SIZE_MIN: usize;
@@ -153,7 +154,11 @@ pub(crate) unsafe fn optional_struct<T: Sized1>(pointer: *const T, what: &str) -
             .with_advice("use a library as new as the header that the program was built with"));
         }
     }
-    // Version 1 is the only one so far: a struct that passed the check is at least as large as the one known here.
-    // SAFETY: C4, and `size >= SIZE_MIN == size_of::<T>()`.
-    Ok(Some(unsafe { pointer.read() }))
+    let mut value = MaybeUninit::<T>::zeroed();
+    // SAFETY: C4: `size` bytes are readable. What an older caller's struct lacks stays zero, which is the default of every member, and
+    // every member may be zero: these are numbers and pointers.
+    Ok(Some(unsafe {
+        pointer.cast::<u8>().copy_to_nonoverlapping(value.as_mut_ptr().cast(), size.min(known));
+        value.assume_init()
+    }))
 }

@@ -1,7 +1,6 @@
 //! A session that is being recorded.
 
 use crate::buffer::{buffer_out, dsh_buffer, dsh_str};
-use crate::callback::LogSink;
 use crate::cancel::{self, dsh_cancel};
 use crate::errors::{dsh_error, give_error};
 use crate::events::{EventsValue, dsh_events};
@@ -14,11 +13,11 @@ use crate::store::{StoreValue, dsh_store};
 use dsh_session_core::persistence::Notice;
 use dsh_session_core::{Error, EventDraft, EventRange, NewSession, Result, Session, Store, SurfaceOp};
 use std::ffi::c_char;
-use std::sync::Arc;
 
-/// A session open for appending: at most one such handle exists for a session, in all processes. Used by many
-/// threads at once. Close it with `dsh_session_close` to learn whether everything became durable, then free
-/// it with `dsh_session_free`.
+/// A session open for appending: one process at a time has it open. Used by many threads at once. Close it
+/// with `dsh_session_close` to learn whether everything became durable, then free it with
+/// `dsh_session_free`. A session handed to a callback is lent: it is used until the callback returns, and is
+/// not to be freed.
 pub struct dsh_session {
     _opaque: [u8; 0],
 }
@@ -27,15 +26,19 @@ pub struct dsh_session {
 #[derive(Debug)]
 pub(crate) struct SessionValue {
     pub(crate) session: Session,
-    _store: Store,
-    log: Arc<LogSink>,
+    /// Absent in a session that is lent to a callback.
+    _store: Option<Store>,
 }
 
 impl SessionValue {
+    pub(crate) fn new(session: Session, store: Option<Store>) -> SessionValue {
+        SessionValue { session, _store: store }
+    }
+
     /// A session opened from a store; what opening it found goes to the store's log.
-    fn new(store: &StoreValue, session: Session) -> SessionValue {
+    pub(crate) fn of(store: &StoreValue, session: Session) -> SessionValue {
         store.log.notices(session.id(), &session.notices());
-        SessionValue { session, _store: store.share(), log: Arc::clone(&store.log) }
+        SessionValue::new(session, Some(store.share()))
     }
 }
 
@@ -184,7 +187,7 @@ pub unsafe extern "C" fn dsh_session_create(
         guard::call(store, err, |value| {
             let out = Out::new(session, "the session")?;
             let session = value.open()?.create(new_session(header, header_len)?)?;
-            out.set(give(SessionValue::new(value, session)));
+            out.set(give(SessionValue::of(value, session)));
             Ok(DSH_OK)
         })
     }
@@ -223,7 +226,7 @@ pub unsafe extern "C" fn dsh_session_open(
             let out = Out::new(session, "the session")?;
             let id = input::id(id, id_len)?;
             let session = value.open()?.open_session_with(id, &cancel::token(cancel)?)?;
-            out.set(give(SessionValue::new(value, session)));
+            out.set(give(SessionValue::of(value, session)));
             Ok(DSH_OK)
         })
     }
@@ -447,8 +450,9 @@ pub unsafe extern "C" fn dsh_session_notices(
     }
 }
 
-/// Writes what waits and gives up ownership; may come from any thread, while others are inside. Later calls
-/// fail with `DSH_E_HANDLE_CLOSED`; a second close does nothing. Fails as `dsh_session_flush`: the session is
+/// Writes what waits, leaves the store and gives up ownership; may come from any thread, while others are inside, and
+/// closes every handle of the session (`dsh_store_get`). Later calls that write fail with `DSH_E_HANDLE_CLOSED`, and so does
+/// `dsh_session_events`; what the session holds in memory can still be read. A second close does nothing. Fails as `dsh_session_flush`: the session is
 /// closed all the same, and what could not be written is lost.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn dsh_session_close(
@@ -464,9 +468,10 @@ pub unsafe extern "C" fn dsh_session_close(
     }
 }
 
-/// Frees a session, closing it if need be; what that loses is only told to the log callback. NULL is fine.
+/// Frees a session; the last handle of it closes it if need be, and what that loses is only told to the log callback.
+/// NULL and a lent session are fine.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn dsh_session_free(session: *mut dsh_session) {
     // SAFETY: C1, last call.
-    unsafe { guard::free(session, |value| value.log.lost(value.session.close())) }
+    unsafe { guard::free(session, |_| {}) }
 }

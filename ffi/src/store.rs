@@ -10,7 +10,9 @@ use crate::input::{self, Sized1, invalid};
 use crate::lines::{LinesValue, dsh_lines};
 use crate::output::Out;
 use crate::status::{DSH_OK, dsh_status};
-use dsh_session_core::{Code, Encoding, Error, ListMode, ReadLimits, Removal, Result, Store};
+use dsh_session_core::event::Vocabulary;
+use dsh_session_core::json::{self, DEPTH_MAX_DEFAULT, Json};
+use dsh_session_core::{Code, Encoding, Error, ListMode, ReadLimits, Removal, Result, Store, StoreBuilder};
 use std::ffi::{c_char, c_void};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -27,6 +29,8 @@ pub(crate) struct StoreValue {
     store: Store,
     is_closed: AtomicBool,
     pub(crate) log: Arc<LogSink>,
+    /// The event types that the host registered, for folds outside of sessions.
+    pub(crate) vocabulary: Vocabulary,
 }
 
 impl Kind for dsh_store {
@@ -90,12 +94,22 @@ pub struct dsh_store_settings {
     /// How many threads decode one compressed log, the calling one included; default as many as there are
     /// processors, at most 4.
     pub threads: u32,
-    /// Zero.
-    pub reserved: u32,
+    /// `DSH_STORE_UNCHECKED_RULES` or 0.
+    pub flags: u32,
+    /// The event types that this program registers: a JSON array whose members are names, or objects with `type` and
+    /// `changesMessages`, which says that events of the type need a projection (`dsh_store_register_projection`). They are known
+    /// when a log is read, and may be appended. NULL for none.
+    pub event_types: *const c_char,
+    /// How many bytes.
+    pub event_types_len: usize,
 }
 
+/// A bit of `dsh_store_settings.flags`: appends are not judged by the rules of stored logs (A1 to A25), only by those of sessions. A
+/// log written so may be one that no reader accepts.
+pub const DSH_STORE_UNCHECKED_RULES: u32 = 1;
+
 impl Sized1 for dsh_store_settings {
-    const SIZE_MIN: usize = size_of::<dsh_store_settings>();
+    const SIZE_MIN: usize = std::mem::offset_of!(dsh_store_settings, event_types);
 }
 
 impl dsh_store_settings {
@@ -109,8 +123,8 @@ impl dsh_store_settings {
     }
 
     fn limits(&self) -> Result<ReadLimits> {
-        if self.reserved != 0 {
-            return Err(invalid("`reserved` of the settings is not 0"));
+        if self.flags & !DSH_STORE_UNCHECKED_RULES != 0 {
+            return Err(invalid(format!("{:#x} are no flags of a store", self.flags)));
         }
         let mut limits = ReadLimits::default();
         if self.row_bytes_max > limits.row_bytes_max {
@@ -129,11 +143,67 @@ impl dsh_store_settings {
         }
         Ok(limits)
     }
+
+    /// # Errors
+    /// `INVALID_ARGUMENT`.
+    ///
+    /// # Safety
+    /// C2 (the event types).
+    unsafe fn vocabulary(&self) -> Result<Vocabulary> {
+        // SAFETY: C2.
+        let text = unsafe { input::text(self.event_types, self.event_types_len, "event_types") }?;
+        let mut vocabulary = Vocabulary::default();
+        if text.is_empty() {
+            return Ok(vocabulary);
+        }
+        let malformed =
+            || invalid("event_types is no JSON array of names, or objects with `type` and `changesMessages`");
+        let types = Json::parse(text, DEPTH_MAX_DEFAULT).map_err(|_| malformed())?;
+        if types.kind() != json::Kind::Array {
+            return Err(malformed());
+        }
+        for entry in types.elements() {
+            let (name, changes_messages) = match entry.kind() {
+                json::Kind::String => (entry.as_str(), Some(false)),
+                json::Kind::Object => {
+                    let flag = entry.get("changesMessages");
+                    (
+                        entry.get("type").and_then(|name| name.as_str()),
+                        flag.map_or(Some(false), |flag| flag.as_bool()),
+                    )
+                }
+                _ => return Err(malformed()),
+            };
+            let (Some(name), Some(changes_messages)) = (name, changes_messages) else {
+                return Err(malformed());
+            };
+            vocabulary = vocabulary.and_type(name, changes_messages);
+        }
+        Ok(vocabulary)
+    }
+
+    /// # Errors
+    /// `INVALID_ARGUMENT`.
+    ///
+    /// # Safety
+    /// C2 (the event types).
+    unsafe fn apply(&self, mut builder: StoreBuilder) -> Result<(StoreBuilder, Vocabulary)> {
+        // SAFETY: C2.
+        let vocabulary = unsafe { self.vocabulary() }?;
+        if let Some(encoding) = self.encoding()? {
+            builder = builder.encoding(encoding);
+        }
+        builder = builder
+            .limits(self.limits()?)
+            .vocabulary(vocabulary.clone())
+            .checks_stored_rules(self.flags & DSH_STORE_UNCHECKED_RULES == 0);
+        Ok((builder, vocabulary))
+    }
 }
 
 /// Opens a root. It need not exist: the first session makes it. With `root` NULL (and `root_len` 0) the store
 /// is kept in memory: it writes no file, and its sessions go with it. `settings` may be NULL. The store is
-/// freed with `dsh_store_free`. Fails with `DSH_E_IO` if the root is there and is no readable folder.
+/// freed with `dsh_store_free`. Fails with `DSH_E_INVALID_ARGUMENT` for settings that are none, and with `DSH_E_IO` if the root is there and is no readable folder.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn dsh_store_open(
     root: *const c_char,
@@ -147,20 +217,19 @@ pub unsafe extern "C" fn dsh_store_open(
         guard::call_free(err, || {
             let out = Out::new(store, "the store")?;
             let settings = input::optional_struct(settings, "the settings")?;
-            let limits = settings.map_or_else(|| Ok(ReadLimits::default()), |it| it.limits())?;
-            let encoding = settings.map_or(Ok(None), |it| it.encoding())?;
-            let store = if root.is_null() && root_len == 0 {
-                Store::in_memory()?
+            let mut builder = if root.is_null() && root_len == 0 {
+                Store::memory_builder()
             } else {
                 let root = input::some_text(root, root_len, "the root")?;
-                let mut builder = Store::builder(root).limits(limits);
-                if let Some(encoding) = encoding {
-                    builder = builder.encoding(encoding);
-                }
-                builder.open()?
+                Store::builder(root)
             };
+            let mut vocabulary = Vocabulary::default();
+            if let Some(settings) = settings {
+                (builder, vocabulary) = settings.apply(builder)?;
+            }
             let log = Arc::new(LogSink::default());
-            out.set(give(StoreValue { store, is_closed: AtomicBool::new(false), log }));
+            let store = builder.reporter(log.reporter()).open()?;
+            out.set(give(StoreValue { store, is_closed: AtomicBool::new(false), log, vocabulary }));
             Ok(DSH_OK)
         })
     }

@@ -6,7 +6,10 @@ use crate::events::dsh_events;
 use crate::guard;
 use crate::handle::Kind;
 use crate::lines::dsh_lines;
+use crate::listeners::dsh_subscription;
 use crate::log::dsh_log;
+use crate::messages::dsh_messages;
+use crate::projections::dsh_projection;
 use crate::session::dsh_session;
 use crate::status::dsh_status;
 use crate::store::dsh_store;
@@ -69,6 +72,36 @@ pub unsafe extern "C" fn dsh_test_panic_lines(
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn dsh_test_panic_cancel(
     handle: *const dsh_cancel,
+    err: *mut *mut dsh_error,
+) -> dsh_status {
+    // SAFETY: C1, C3.
+    unsafe { panics(handle, err) }
+}
+
+/// Panics inside a call on a subscription.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn dsh_test_panic_subscription(
+    handle: *const dsh_subscription,
+    err: *mut *mut dsh_error,
+) -> dsh_status {
+    // SAFETY: C1, C3.
+    unsafe { panics(handle, err) }
+}
+
+/// Panics inside a call on a list of messages.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn dsh_test_panic_messages(
+    handle: *const dsh_messages,
+    err: *mut *mut dsh_error,
+) -> dsh_status {
+    // SAFETY: C1, C3.
+    unsafe { panics(handle, err) }
+}
+
+/// Panics inside a call on the context of a projection.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn dsh_test_panic_projection(
+    handle: *const dsh_projection,
     err: *mut *mut dsh_error,
 ) -> dsh_status {
     // SAFETY: C1, C3.

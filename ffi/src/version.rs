@@ -12,8 +12,21 @@ pub const ABI_MAJOR: u32 = 1;
 pub const ABI_MINOR: u32 = 1;
 
 /// What `dsh_has_feature` knows, by name; one word for each part of the library that an older one may lack.
-pub const FEATURES: [&str; 9] =
-    ["files", "memory", "zstd", "log-callback", "verify", "salvage", "rows", "stats", "remove"];
+pub const FEATURES: [&str; 13] = [
+    "files",
+    "memory",
+    "zstd",
+    "log-callback",
+    "verify",
+    "salvage",
+    "rows",
+    "stats",
+    "remove",
+    "sessions",
+    "listeners",
+    "projections",
+    "folds",
+];
 
 /// The ABI of the library: major version times 65536 plus minor version. Compare through the header's
 /// `dsh_check_abi`.
@@ -30,7 +43,8 @@ pub extern "C" fn dsh_version() -> dsh_str {
 }
 
 /// Whether the library has a part: `files`, `memory` (stores without a root), `zstd`, `log-callback`,
-/// `verify`, `salvage`, `rows`, `stats`, `remove`. False for words it does not know.
+/// `verify`, `salvage`, `rows`, `stats`, `remove`, `sessions` (surface, messages, resume,
+/// fork), `listeners`, `projections`, `folds`. False for words it does not know.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn dsh_has_feature(name: *const c_char, name_len: usize) -> bool {
     // SAFETY: C2.

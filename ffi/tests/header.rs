@@ -37,8 +37,24 @@ fn generated() -> String {
     let mut builder = cbindgen::Builder::new().with_config(config);
     // In the order in which a person reads them.
     for file in [
-        "version", "status", "buffer", "errors", "cancel", "callback", "lines", "store", "events", "session",
-        "log", "query",
+        "version",
+        "status",
+        "buffer",
+        "errors",
+        "cancel",
+        "callback",
+        "lines",
+        "store",
+        "events",
+        "session",
+        "messages",
+        "surface",
+        "log",
+        "query",
+        "live",
+        "listeners",
+        "projections",
+        "folds",
     ] {
         builder = builder.with_src(folder.join(format!("src/{file}.rs")));
     }
@@ -73,6 +89,7 @@ fn the_header_compiles_alone_and_twice_in_every_standard() {
             dsh_event event = DSH_EVENT_INIT;\ndsh_buffer buffer = DSH_BUFFER_INIT;\n\
             dsh_store_settings settings = DSH_STORE_SETTINGS_INIT;\n\
             dsh_append_options options = DSH_APPEND_OPTIONS_INIT;\ndsh_pending pending = DSH_PENDING_INIT;\n\
+            dsh_message message = DSH_MESSAGE_INIT;\ndsh_seqs seqs = DSH_SEQS_INIT;\n\
             int main(void) { return dsh_check_abi() ? DSH_OK : DSH_E_INTERNAL; }\n";
         fs::write(&source, text).unwrap();
         let mut command = support::compiler(is_cpp);

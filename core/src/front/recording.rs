@@ -254,6 +254,14 @@ impl Durability for Recording {
         }
     }
 
+    fn abandon(&self) {
+        let Err(error) = self.close() else { return };
+        if error.code() != Code::ForkedProcess {
+            let line = format!("session {} was dropped without a close: {error}", self.log.id());
+            self.reporter.report(Severity::Error, &line);
+        }
+    }
+
     fn pending(&self) -> Pending {
         let waiting = lock(&self.waiting);
         Pending {
@@ -270,7 +278,7 @@ impl Durability for Recording {
 
 impl Drop for Recording {
     fn drop(&mut self) {
-        // In a forked child this fails at once and touches nothing.
-        let _ = self.close();
+        // In a forked child this touches nothing.
+        self.abandon();
     }
 }

@@ -38,6 +38,9 @@ pub(crate) trait Durability: Send + Sync + Debug {
     /// Ends it.
     fn close(&self) -> Result<()>;
 
+    /// Ends it where nobody waits for the outcome: what could not be written is reported. In a forked child this does nothing.
+    fn abandon(&self);
+
     /// What waits.
     fn pending(&self) -> Pending;
 
@@ -59,7 +62,6 @@ impl OpenHandle {
 
 impl Drop for OpenHandle {
     fn drop(&mut self) {
-        // Someone who needs to know calls `close`; dropping writes what it can. In a forked child every call fails at once.
-        let _ = self.durability.close();
+        self.durability.abandon();
     }
 }
