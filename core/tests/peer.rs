@@ -1,6 +1,8 @@
 //! Logs that the original program wrote: read equal to what it reads, and written again with the same frames.
 
+use dsh_session_core::event::Vocabulary;
 use dsh_session_core::format::frames::{Decoded, FrameDecoder, scan_frames};
+use dsh_session_core::session::{Projections, fold_surface};
 use dsh_session_core::{
     Access, CancelToken, Code, Encoding, Event, NewSession, SessionHeader, SessionLog, Store,
 };
@@ -143,4 +145,29 @@ fn write_batches(log: &dyn SessionLog, batches: Vec<usize>, events: &mut impl It
         log.append(&events.by_ref().take(length).collect::<Vec<_>>(), &go_on).unwrap();
     }
     log.flush(&go_on).unwrap();
+}
+
+#[test]
+fn surface_and_messages_are_those_of_the_original() {
+    let mut compared = 0;
+    for fixture in fixtures() {
+        let file = std::fs::read(fixture.join("expected.messages.jsonl.zst")).unwrap();
+        let text = String::from_utf8(zstd::decode_all(&file[..]).unwrap()).unwrap();
+        let store = Store::open(fixture.join("root")).unwrap();
+        for expected in text.lines().map(value) {
+            let id = expected["id"].as_str().unwrap();
+            let events =
+                store.events(id, dsh_session_core::EventRange::ALL).unwrap().collect::<Result<Vec<_>, _>>();
+            let Ok(events) = events else {
+                assert!(expected["error"].is_object(), "{id} in {}", fixture.display());
+                continue;
+            };
+            let folded = fold_surface(events, &Projections::built_in(), &Vocabulary::default()).unwrap();
+            let messages: Vec<Value> = folded.messages.iter().map(|message| value(message.text())).collect();
+            assert_eq!(serde_json::json!(folded.nodes), expected["surface"], "{id} in {}", fixture.display());
+            assert_eq!(Value::Array(messages), expected["messages"], "{id} in {}", fixture.display());
+            compared += 1;
+        }
+    }
+    assert_eq!(compared, 26);
 }

@@ -2,10 +2,10 @@
 //! (`session.md` 6.5).
 //!
 //! All sessions of a store share one gate, so a listener that appends to another session never waits: its thread is inside already.
-//! No lock of the gate is held while anybody is inside; waiting threads sleep.
+//! No lock of the gate is held while anybody is inside; waiting threads sleep. Where its primitives come from is left open, so that a
+//! scheduler that tries the orders of events can be put under it (`core/tests/gate.rs`).
 
-use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
-use std::thread::{self, ThreadId};
+use super::primitives::{Condvar, Mutex, MutexGuard, PoisonError, ThreadId, current_thread};
 
 /// Lets one thread in at a time, as often as it likes.
 #[derive(Debug, Default)]
@@ -31,7 +31,7 @@ pub(crate) struct Entered<'a> {
 impl Gate {
     /// Comes in, as soon as no other thread is inside.
     pub(crate) fn enter(&self) -> Entered<'_> {
-        let me = thread::current().id();
+        let me = current_thread();
         let mut inside = self.lock();
         while inside.thread.is_some_and(|other| other != me) {
             inside = self.left.wait(inside).unwrap_or_else(PoisonError::into_inner);
@@ -67,41 +67,5 @@ impl Entered<'_> {
 impl Drop for Entered<'_> {
     fn drop(&mut self) {
         self.gate.leave();
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::Gate;
-    use std::sync::Arc;
-    use std::sync::atomic::{AtomicU32, Ordering};
-
-    #[test]
-    fn a_thread_that_is_inside_comes_in_again() {
-        let gate = Gate::default();
-        let first = gate.enter();
-        let second = gate.enter();
-        assert!(first.is_outermost() && !second.is_outermost());
-        drop(first);
-        drop(second);
-        assert!(gate.enter().is_outermost());
-    }
-
-    #[test]
-    fn two_threads_are_never_inside_at_once() {
-        let (gate, inside) = (Arc::new(Gate::default()), Arc::new(AtomicU32::new(0)));
-        std::thread::scope(|scope| {
-            for _ in 0..8 {
-                scope.spawn(|| {
-                    for _ in 0..500 {
-                        let _outer = gate.enter();
-                        let _inner = gate.enter();
-                        assert_eq!(inside.fetch_add(1, Ordering::SeqCst), 0);
-                        std::thread::yield_now();
-                        inside.fetch_sub(1, Ordering::SeqCst);
-                    }
-                });
-            }
-        });
     }
 }

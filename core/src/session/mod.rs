@@ -26,6 +26,7 @@ pub(crate) mod gate;
 pub(crate) mod hub;
 mod log;
 mod message;
+mod primitives;
 mod projection;
 pub(crate) mod seed;
 #[allow(clippy::module_inception, reason = "the session of the session room")]
