@@ -179,7 +179,9 @@ fn the_notice_of_an_opening_tells_what_the_first_append_then_does() {
         assert!(!reason.is_empty());
         assert_eq!(log.event_count(&go_on()).unwrap(), 4);
         log.append(&[note(4, 1)], &go_on()).unwrap();
-        let Notice::TailCut { keep_bytes: kept, saved } = &log.notices()[1] else { panic!("no cut was told") };
+        let Notice::TailCut { keep_bytes: kept, saved } = &log.notices()[1] else {
+            panic!("no cut was told")
+        };
         assert_eq!(*kept, *keep_bytes);
         assert_eq!(stored.disk.read_file(saved.as_ref().unwrap()).unwrap(), torn[before as usize..]);
         assert_eq!(stored.bytes()[..before as usize], torn[..before as usize]);

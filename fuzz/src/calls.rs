@@ -5,7 +5,9 @@
 //! that says so, a success has none, results are written only on success, nothing panics inside, and no log is damaged.
 
 use ::dsh_session::buffer::{dsh_buffer, dsh_buffer_free, dsh_str};
-use ::dsh_session::cancel::{dsh_cancel, dsh_cancel_fire, dsh_cancel_free, dsh_cancel_is_fired, dsh_cancel_new};
+use ::dsh_session::cancel::{
+    dsh_cancel, dsh_cancel_fire, dsh_cancel_free, dsh_cancel_is_fired, dsh_cancel_new,
+};
 use ::dsh_session::errors::*;
 use ::dsh_session::events::*;
 use ::dsh_session::lines::{dsh_lines, dsh_lines_free, dsh_lines_next};
@@ -55,7 +57,8 @@ const ROWS: [&[u8]; 8] = [
     b"",
 ];
 
-const TYPES: [&[u8]; 6] = [b"plugin:fuzz/note", b"feedback/record", b"turn/start", b"turn/end", b"no such", b"\xff"];
+const TYPES: [&[u8]; 6] =
+    [b"plugin:fuzz/note", b"feedback/record", b"turn/start", b"turn/end", b"no such", b"\xff"];
 
 const DATA: [&[u8]; 6] = [b"{}", br#"{"turn":1}"#, br#"{"text":"\ud83d"}"#, b"-0", b"{", b"\xff"];
 
@@ -408,8 +411,7 @@ fn open_store(world: &mut World, input: &mut Input<'_>, slot: usize) {
     };
     let given: *const dsh_store_settings = if input.byte() % 2 == 0 { null() } else { &settings };
     let mut store = null_mut();
-    let status =
-        attempt!(input, |err| dsh_store_open(pointer(&root), root.len(), given, &mut store, err));
+    let status = attempt!(input, |err| dsh_store_open(pointer(&root), root.len(), given, &mut store, err));
     assert_eq!(status == 0, !store.is_null());
     if status == 0 {
         world.free(0, slot);
@@ -424,7 +426,8 @@ fn on_queries(world: &mut World, input: &mut Input<'_>, store: *mut dsh_store) {
     match input.byte() % 4 {
         0 => {
             let stops = if input.byte() % 4 == 0 { std::ptr::dangling_mut::<c_void>() } else { null_mut() };
-            let progress = (input.byte() % 2 == 0).then_some(on_progress as unsafe extern "C" fn(_, _, _, _, _) -> _);
+            let progress =
+                (input.byte() % 2 == 0).then_some(on_progress as unsafe extern "C" fn(_, _, _, _, _) -> _);
             let status = attempt!(input, |err| {
                 dsh_query_verify(store, text, length, progress, stops, None, world.cancel, &mut lines, err)
             });
@@ -510,7 +513,16 @@ fn append(input: &mut Input<'_>, session: *mut dsh_session) {
     let given: *const dsh_append_options = if input.byte() % 2 == 0 { null() } else { &options };
     let mut seq = u64::MAX;
     let status = attempt!(input, |err| {
-        dsh_session_append(session, pointer(kind), kind.len(), pointer(data), data.len(), given, &mut seq, err)
+        dsh_session_append(
+            session,
+            pointer(kind),
+            kind.len(),
+            pointer(data),
+            data.len(),
+            given,
+            &mut seq,
+            err,
+        )
     });
     assert_eq!(status == 0, seq != u64::MAX);
 }
@@ -568,7 +580,15 @@ fn on_log_handle(world: &mut World, input: &mut Input<'_>, operation: u8) {
             let inherited = input.number().cast_signed() - 2;
             let mut opened = null_mut();
             let status = attempt!(input, |err| {
-                dsh_log_create(store, pointer(header), header.len(), inherited, world.cancel, &mut opened, err)
+                dsh_log_create(
+                    store,
+                    pointer(header),
+                    header.len(),
+                    inherited,
+                    world.cancel,
+                    &mut opened,
+                    err,
+                )
             });
             put_log(world, slot, status, opened);
         }

@@ -12,9 +12,7 @@ use dsh_session_core::format::names::{
 use dsh_session_core::json::{DEPTH_MAX_DEFAULT, Json, Kind};
 use dsh_session_core::storage::Storage;
 use dsh_session_core::storage::simulation::MemoryStorage;
-use dsh_session_core::{
-    Access, CancelToken, Code, EventRange, ReadLimits, Result, SessionHeader, Store,
-};
+use dsh_session_core::{Access, CancelToken, Code, EventRange, ReadLimits, Result, SessionHeader, Store};
 use std::collections::HashSet;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -128,7 +126,12 @@ fn settled<T>(result: Result<T>) -> Result<T> {
     if let Err(error) = &result {
         let is_fault = matches!(
             error.code(),
-            Code::Internal | Code::Panic | Code::Several | Code::InvalidArgument | Code::Io | Code::OutOfMemory
+            Code::Internal
+                | Code::Panic
+                | Code::Several
+                | Code::InvalidArgument
+                | Code::Io
+                | Code::OutOfMemory
         );
         assert!(!is_fault, "{error}");
     }
@@ -141,7 +144,8 @@ pub fn run(input: &[u8]) {
     let shape = Shape::of(*first);
     let file = shape.file(*length, rest);
     let found = header_of(&file, shape.encoding);
-    let placed = found.as_ref().and_then(|header| Some((header.id.clone(), place_of(header, shape.encoding)?)));
+    let placed =
+        found.as_ref().and_then(|header| Some((header.id.clone(), place_of(header, shape.encoding)?)));
     let (id, path) = placed.unwrap_or_else(|| {
         let header = SessionHeader::new("s", 1);
         let path = place_of(&header, shape.encoding).expect("a short id names a folder");
@@ -217,9 +221,7 @@ fn check_salvage(store: &Store, id: &str, whole: Option<&[Event]>) {
 fn objects(disk: &MemoryStorage, id: &str) -> Vec<String> {
     let rows = open_store(disk).rows(id, &CancelToken::new()).expect("a log has rows");
     rows.map(|row| row.expect("memory can be read").text)
-        .filter(|text| {
-            Json::parse(text, DEPTH_MAX_DEFAULT).is_ok_and(|value| value.kind() == Kind::Object)
-        })
+        .filter(|text| Json::parse(text, DEPTH_MAX_DEFAULT).is_ok_and(|value| value.kind() == Kind::Object))
         .collect()
 }
 

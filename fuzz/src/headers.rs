@@ -3,7 +3,8 @@
 use dsh_session_core::SessionHeader;
 use dsh_session_core::format::header::{DecodedHeader, FORMAT_VERSION, decode_line, encode_line};
 use dsh_session_core::format::names::{
-    FILE_NAME_BYTES_MAX, generation_file_name, is_flat_layout, parse_any, project_directory, session_directory,
+    FILE_NAME_BYTES_MAX, generation_file_name, is_flat_layout, parse_any, project_directory,
+    session_directory,
 };
 
 /// Decodes the line as that of the version in the first byte; what is accepted is written and read back.

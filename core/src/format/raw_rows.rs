@@ -458,7 +458,10 @@ impl Cutter {
         let Some(place) = self.carry_place.take() else { return };
         if self.zeros > ZEROS_SHOWN_MAX {
             let zeros = std::mem::take(&mut self.zeros);
-            self.name_lost(place, &format!("{zeros} zero bytes stand here: a file that grew and was never written"));
+            self.name_lost(
+                place,
+                &format!("{zeros} zero bytes stand here: a file that grew and was never written"),
+            );
             self.line += 1;
             return;
         }

@@ -47,8 +47,7 @@ impl Lease {
             let identity = file.metadata().map_err(|error| failed("look at the lock file", &error))?;
             match storage.metadata(&path) {
                 Ok(there) if there.is_same_file(&identity) => {
-                    let second =
-                        storage.open(&path, OpenHow::Lock).and_then(|second| second.try_lock());
+                    let second = storage.open(&path, OpenHow::Lock).and_then(|second| second.try_lock());
                     let is_effective = !second.map_err(|error| failed("try the lock", &error))?;
                     let directory = directory.to_owned();
                     return Ok(Lease { _file: file, identity, directory, is_effective });
