@@ -1,9 +1,13 @@
 //! Looking for a place in a log costs what it should, whatever its rows say.
 
+mod durability;
+
 use dsh_session_core::persistence::files::{FilePersistence, FileSettings};
 use dsh_session_core::storage::Storage;
 use dsh_session_core::storage::simulation::{FaultyStorage, MemoryStorage};
-use dsh_session_core::{Access, CancelToken, Code, EventRange, SessionPersistence};
+use dsh_session_core::{
+    Access, CancelToken, Code, Encoding, Event, EventRange, SessionHeader, SessionPersistence,
+};
 use std::path::Path;
 use std::sync::Arc;
 
@@ -73,5 +77,51 @@ fn the_newest_events_are_the_same_however_many_are_asked_for() {
         let seqs: Vec<_> =
             log.events(EventRange::newest(count), &go_on).unwrap().map(|it| it.unwrap().seq()).collect();
         assert_eq!(seqs, (9000_u64.saturating_sub(count)..9000).collect::<Vec<_>>());
+    }
+}
+
+/// A log of many batches, long enough to be searched by halves: turns, and rows so long that no piece of the search holds one.
+fn long_log(encoding: Encoding, text_bytes: usize) -> (FilePersistence, Vec<Event>) {
+    let memory = MemoryStorage::new(2);
+    let settings = FileSettings { encoding: Some(encoding), ..FileSettings::default() };
+    let files = FilePersistence::with_storage("/data", Arc::new(memory), settings).unwrap();
+    let go_on = CancelToken::new();
+    let log = files.create(&SessionHeader::new("s", 1), None, &go_on).unwrap();
+    let mut all = Vec::new();
+    for batch in 0..120 {
+        let events: Vec<_> = (batch * 8..batch * 8 + 8)
+            .map(|seq| match seq % 4 {
+                1 => durability::note_of_length(seq, 3, text_bytes),
+                _ => durability::event(seq, 3),
+            })
+            .collect();
+        log.append(&events, &go_on).unwrap();
+        all.extend(events);
+    }
+    log.close().unwrap();
+    (files, all)
+}
+
+#[test]
+fn a_window_anywhere_in_a_long_log_is_that_slice_of_the_whole() {
+    let go_on = CancelToken::new();
+    for encoding in [Encoding::None, Encoding::Zstd] {
+        for text_bytes in [3000, 30_000] {
+            let (files, all) = long_log(encoding, text_bytes);
+            let log = files.open("s", Access::Read, &go_on).unwrap();
+            for from in (0..=all.len()).step_by(37) {
+                let window = EventRange::window(from as u64, 5);
+                let found: Vec<_> = log.events(window, &go_on).unwrap().map(Result::unwrap).collect();
+                assert_eq!(found, all[from..(from + 5).min(all.len())], "from {from}");
+            }
+            let rest: Vec<_> =
+                log.events(EventRange::from(950), &go_on).unwrap().map(Result::unwrap).collect();
+            assert_eq!(rest, all[950..]);
+            for count in [1, 2, 300] {
+                let newest = log.events(EventRange::newest(count), &go_on).unwrap();
+                let newest: Vec<_> = newest.map(Result::unwrap).collect();
+                assert_eq!(newest, all[all.len() - count as usize..]);
+            }
+        }
     }
 }
