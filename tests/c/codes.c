@@ -167,7 +167,7 @@ static void of_processes(dsh_store *store)
         PRODUCES(FORKED_PROCESS, dsh_store_flush(store, &err));
         dsh_store_free(store);
         fflush(NULL);
-        _exit(0);
+        leave_child(1);
     }
     int outcome = 1;
     CHECK(waitpid(child, &outcome, 0) == child && WIFEXITED(outcome) && WEXITSTATUS(outcome) == 0);

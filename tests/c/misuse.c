@@ -241,7 +241,7 @@ static void bad_values(void)
     settings.row_bytes_max = UINT64_MAX;
     REFUSED(dsh_store_open(DSH_STR("nowhere"), &settings, &other, &err));
     settings.row_bytes_max = 0;
-    settings.reserved = 1;
+    settings.flags = 2;
     REFUSED(dsh_store_open(DSH_STR("nowhere"), &settings, &other, &err));
     CHECK(other == UNTOUCHED);
 }
