@@ -133,7 +133,7 @@ static void folded(dsh_store *store)
     CHECK(seq == 3);
     uint64_t expected[] = {3};
     has_nodes(session, 1, expected, 1, 1);
-    append(session, "session/title", "{\"title\":\"A title\",\"source\":\"user\"}", DSH_SURFACE_NONE);
+    append(session, "session/title", "{\"title\":\"A title\",\"messageSeqs\":[],\"source\":{\"kind\":\"user\"}}", DSH_SURFACE_NONE);
     append(session, "acme/usage", "{\"tokens\":3}", DSH_SURFACE_NONE);
     OK(dsh_session_append_record(session, DSH_STR("plugin:acme/state"), DSH_STR("7"), &seq, &err));
     CHECK(seq == 6);
