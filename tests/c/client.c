@@ -12,6 +12,8 @@
 
 static dsh_error *err = NULL;
 
+#define NOTE "{\"id\":\"m\",\"role\":\"user\",\"source\":{\"kind\":\"user\"},\"content\":[{\"type\":\"text\",\"text\":\"\xc3\xa9\"}]}"
+
 static dsh_store *open_store(const char *root)
 {
     dsh_store *store = NULL;
@@ -51,7 +53,7 @@ static void record(dsh_store *store)
     options.time = 1760000000000;
     options.seq = 1;
     uint64_t seq = 0;
-    OK(dsh_session_append(session, DSH_STR("plugin:test/note"), DSH_STR("{\"text\":\"\xc3\xa9\"}"), &options, &seq, &err));
+    OK(dsh_session_append(session, DSH_STR("user/message"), DSH_STR(NOTE), &options, &seq, &err));
     CHECK(seq == 1 && next_seq(session) == 2);
 
     uint64_t first = 0, count = 0;
@@ -102,12 +104,13 @@ static void read_back(dsh_store *store)
     CHECK(event.seq == 0 && event.time > 0 && event.flags == 0 && is_text(event.type, "feedback/record"));
     CHECK(is_text(event.data, "{\"turn\":1}") && event.surface_op.ptr == NULL && event.source_event_seqs.ptr == NULL);
     OK(dsh_events_next(events, &event, &err));
-    CHECK(event.seq == 1 && event.time == 1760000000000 && event.flags == DSH_EVENT_IGNORABLE);
+    CHECK(event.seq == 1 && event.time == 1760000000000 && event.flags == 0);
     CHECK(is_text(event.surface_op, "\"append\"") && is_text(event.source_event_seqs, "[0]"));
-    CHECK(is_text(event.data, "{\"text\":\"\xc3\xa9\"}"));
+    CHECK(is_text(event.data, NOTE));
     OK(dsh_event_retain(&event, &kept, &err));
     CHECK(kept.row.ptr == event.row.ptr);
     OK(dsh_events_next(events, &event, &err));
+    CHECK(event.flags == DSH_EVENT_IGNORABLE);
     OK(dsh_events_next(events, &event, &err));
     CHECK(is_text(event.data, "[1]"));
     CHECK(dsh_events_next(events, &event, &err) == DSH_DONE && err == NULL);
@@ -135,7 +138,7 @@ static void read_back(dsh_store *store)
     dsh_log_free(log);
 
     /* Everything it came from is gone. */
-    CHECK(kept.seq == 1 && is_text(kept.type, "plugin:test/note") && is_text(kept.data, "{\"text\":\"\xc3\xa9\"}"));
+    CHECK(kept.seq == 1 && is_text(kept.type, "user/message") && is_text(kept.data, NOTE));
     dsh_event again = DSH_EVENT_INIT;
     OK(dsh_event_retain(&kept, &again, &err));
     dsh_event_release(&kept);
@@ -615,7 +618,7 @@ static void forked(dsh_store *store)
         good &= dsh_store_flush(store, NULL) == DSH_E_FORKED_PROCESS;
         dsh_session_free(session);
         dsh_store_free(store);
-        _exit(good ? 0 : 1);
+        leave_child(good);
     }
     int outcome = 1;
     CHECK(waitpid(child, &outcome, 0) == child && WIFEXITED(outcome) && WEXITSTATUS(outcome) == 0);

@@ -73,6 +73,29 @@ static void of_arguments(dsh_store *store)
     PRODUCES(PANIC, dsh_test_panic_free(&err));
 }
 
+static int32_t refuses(dsh_session *session, void *user, dsh_error **error)
+{
+    (void)session;
+    (void)user;
+    (void)error;
+    return 1;
+}
+
+static void of_sessions(dsh_store *store)
+{
+    dsh_session *session = created(store, "{\"id\":\"sessions\"}"), *child = NULL;
+    dsh_subscription *subscription = NULL;
+    dsh_buffer text = DSH_BUFFER_INIT;
+    uint64_t count = 0;
+    OK(dsh_store_on_flush(store, refuses, NULL, NULL, &subscription, &err));
+    PRODUCES(FLUSH_FAILED, dsh_session_flush(session, NULL, &err));
+    dsh_subscription_free(subscription);
+    PRODUCES(FORK_UNAVAILABLE, dsh_store_fork(store, DSH_STR("sessions"), 9, DSH_NONE, NULL, &child, &err));
+    PRODUCES(SESSION_REFUSED, dsh_store_create_seeded(store, DSH_NONE, DSH_STR("{}"), -1, &child, &err));
+    PRODUCES(INVALID_BOUNDARY, dsh_fork_seed(DSH_NONE, 0, &text, &count, &err));
+    dsh_session_free(session);
+}
+
 static void of_logs(dsh_store *store)
 {
     dsh_log *log = NULL;
@@ -167,7 +190,7 @@ static void of_processes(dsh_store *store)
         PRODUCES(FORKED_PROCESS, dsh_store_flush(store, &err));
         dsh_store_free(store);
         fflush(NULL);
-        _exit(0);
+        leave_child(1);
     }
     int outcome = 1;
     CHECK(waitpid(child, &outcome, 0) == child && WIFEXITED(outcome) && WEXITSTATUS(outcome) == 0);
@@ -179,6 +202,7 @@ int main(int count, char **arguments)
     snprintf(root, sizeof root, "%s/sessions", arguments[1]);
     dsh_store *store = opened(root);
     of_arguments(store);
+    of_sessions(store);
     of_logs(store);
     of_many(store);
     of_stores(arguments[1]);

@@ -14,6 +14,9 @@ dsh_status dsh_test_panic_log(const dsh_log *handle, dsh_error **err);
 dsh_status dsh_test_panic_events(const dsh_events *handle, dsh_error **err);
 dsh_status dsh_test_panic_lines(const dsh_lines *handle, dsh_error **err);
 dsh_status dsh_test_panic_cancel(const dsh_cancel *handle, dsh_error **err);
+dsh_status dsh_test_panic_subscription(const dsh_subscription *handle, dsh_error **err);
+dsh_status dsh_test_panic_messages(const dsh_messages *handle, dsh_error **err);
+dsh_status dsh_test_panic_projection(const dsh_projection *handle, dsh_error **err);
 dsh_status dsh_test_panic_free(dsh_error **err);
 
 static dsh_error *err = NULL;
@@ -29,6 +32,36 @@ static dsh_log *log_handle = NULL;
 static dsh_events *events = NULL;
 static dsh_lines *lines = NULL;
 static dsh_cancel *cancel = NULL;
+static dsh_messages *messages = NULL;
+static dsh_subscription *subscription = NULL;
+
+static int32_t hear(dsh_session *lent, const dsh_event *event, void *user, dsh_error **error)
+{
+    (void)lent;
+    (void)event;
+    (void)user;
+    (void)error;
+    return 0;
+}
+
+static int32_t hear_session(dsh_session *lent, void *user, dsh_error **error)
+{
+    return hear(lent, NULL, user, error);
+}
+
+static int32_t project(const dsh_event *event, const dsh_projection *context, void *user, dsh_buffer *changed, dsh_error **error)
+{
+    (void)context;
+    (void)changed;
+    return hear(NULL, event, user, error);
+}
+
+/* The destructor of a callback that could not be registered: never called. */
+static void never(void *user)
+{
+    (void)user;
+    CHECK(0);
+}
 
 static void open_all(const char *root)
 {
@@ -41,10 +74,14 @@ static void open_all(const char *root)
     OK(dsh_log_events(log_handle, 0, DSH_ALL, NULL, &events, &err));
     OK(dsh_store_list(store, 0, NULL, &lines, &err));
     OK(dsh_cancel_new(&cancel, &err));
+    OK(dsh_session_messages(session, &messages, &err));
+    OK(dsh_store_on_event(store, hear, NULL, NULL, &subscription, &err));
 }
 
 static void free_all(void)
 {
+    dsh_subscription_free(subscription);
+    dsh_messages_free(messages);
     dsh_cancel_free(cancel);
     dsh_lines_free(lines);
     dsh_events_free(events);
@@ -174,6 +211,150 @@ static void null_results(void)
     CHECK(dsh_session_open(store, DSH_STR("nowhere"), NULL, &session, NULL) == DSH_E_SESSION_NOT_FOUND);
 }
 
+/* The calls on sessions whole, without a handle, without a place, with texts and values that are none. */
+static void sessions_whole(void)
+{
+    dsh_session *s = UNTOUCHED;
+    dsh_events *e = UNTOUCHED;
+    dsh_messages *m = UNTOUCHED;
+    dsh_subscription *u = UNTOUCHED;
+    dsh_buffer text = DSH_BUFFER_INIT;
+    dsh_seqs seqs = DSH_SEQS_INIT;
+    dsh_event event = DSH_EVENT_INIT;
+    dsh_message message = DSH_MESSAGE_INIT;
+    dsh_error *made = UNTOUCHED;
+    uint64_t number = 7;
+    int32_t state = 7;
+
+    REFUSED(dsh_store_resume(NULL, DSH_STR("s"), NULL, &s, &err));
+    REFUSED(dsh_store_resume(store, DSH_STR("s"), NULL, NULL, &err));
+    REFUSED(dsh_store_resume(store, DSH_NONE, NULL, &s, &err));
+    REFUSED(dsh_store_resume(store, DSH_STR("\xff"), NULL, &s, &err));
+    REFUSED(dsh_store_fork(NULL, DSH_STR("s"), 0, DSH_NONE, NULL, &s, &err));
+    REFUSED(dsh_store_fork(store, DSH_STR("s"), 0, DSH_NONE, NULL, NULL, &err));
+    REFUSED(dsh_store_fork(store, DSH_NONE, 0, DSH_NONE, NULL, &s, &err));
+    REFUSED(dsh_store_fork(store, DSH_STR("s"), 0, DSH_STR("{"), NULL, &s, &err));
+    REFUSED(dsh_store_create_seeded(NULL, DSH_NONE, DSH_NONE, -1, &s, &err));
+    REFUSED(dsh_store_create_seeded(store, DSH_NONE, DSH_NONE, -1, NULL, &err));
+    REFUSED(dsh_store_create_seeded(store, DSH_NONE, NULL, 3, -1, &s, &err));
+    REFUSED(dsh_store_get(NULL, DSH_STR("s"), &s, &err));
+    REFUSED(dsh_store_get(store, DSH_STR("s"), NULL, &err));
+    REFUSED(dsh_store_get(store, DSH_NONE, &s, &err));
+    REFUSED(dsh_store_live_ids(NULL, &text, &err));
+    REFUSED(dsh_store_live_ids(store, NULL, &err));
+
+    REFUSED(dsh_session_append_record(NULL, DSH_STR("plugin:a"), DSH_STR("1"), &number, &err));
+    REFUSED(dsh_session_append_record(session, DSH_STR("\xff"), DSH_STR("1"), &number, &err));
+    REFUSED(dsh_session_append_record(session, DSH_STR("plugin:a"), DSH_NONE, &number, &err));
+    REFUSED(dsh_session_surface(NULL, &seqs, &number, &number, &err));
+    REFUSED(dsh_session_surface(session, NULL, &number, &number, &err));
+    REFUSED(dsh_session_messages(NULL, &m, &err));
+    REFUSED(dsh_session_messages(session, NULL, &err));
+    REFUSED(dsh_session_message_of(NULL, 0, &text, &err));
+    REFUSED(dsh_session_message_of(session, 0, NULL, &err));
+    REFUSED(dsh_session_transcript(NULL, &e, &err));
+    REFUSED(dsh_session_transcript(session, NULL, &err));
+    REFUSED(dsh_session_closers(NULL, 0, &e, &err));
+    REFUSED(dsh_session_closers(session, 0, NULL, &err));
+    REFUSED(dsh_session_closers(session, -1, &e, &err));
+    REFUSED(dsh_session_event_at(NULL, 0, &event, &err));
+    REFUSED(dsh_session_event_at(session, 0, NULL, &err));
+    REFUSED(dsh_session_current_batch_publication(NULL, &event, &err));
+    REFUSED(dsh_session_request_header(NULL, &text, &err));
+    REFUSED(dsh_session_request_context(NULL, &text, &err));
+    REFUSED(dsh_session_tool_history(NULL, &text, &err));
+    REFUSED(dsh_session_title(NULL, &text, &err));
+    REFUSED(dsh_session_title(session, NULL, &err));
+    REFUSED(dsh_session_first_live_seq(NULL, &number, &err));
+    REFUSED(dsh_session_first_live_seq(session, NULL, &err));
+    REFUSED(dsh_session_first_lifecycle_seq(NULL, &number, &err));
+    REFUSED(dsh_session_write_state(NULL, &state, &err));
+    REFUSED(dsh_session_write_state(session, NULL, &err));
+    REFUSED(dsh_messages_at(NULL, 0, &message, &err));
+    REFUSED(dsh_messages_at(messages, 0, NULL, &err));
+    message.struct_size = 1;
+    REFUSED(dsh_messages_at(messages, 0, &message, &err));
+    CHECK(dsh_messages_count(NULL) == 0 && !dsh_projection_is_on_surface(NULL, 0));
+    dsh_messages_free(NULL);
+    dsh_seqs_free(NULL);
+    dsh_subscription_free(NULL);
+
+    REFUSED(dsh_store_on_event(NULL, hear, NULL, never, &u, &err));
+    REFUSED(dsh_store_on_event(store, NULL, NULL, never, &u, &err));
+    REFUSED(dsh_store_add_validator(NULL, hear, NULL, never, &u, &err));
+    REFUSED(dsh_store_add_validator(store, NULL, NULL, never, &u, &err));
+    REFUSED(dsh_store_on_created(NULL, hear_session, NULL, never, &u, &err));
+    REFUSED(dsh_store_on_created(store, NULL, NULL, never, &u, &err));
+    REFUSED(dsh_store_on_disposed(NULL, hear_session, NULL, never, &u, &err));
+    REFUSED(dsh_store_on_disposed(store, NULL, NULL, never, &u, &err));
+    REFUSED(dsh_store_on_flush(NULL, hear_session, NULL, never, &u, &err));
+    REFUSED(dsh_store_on_flush(store, NULL, NULL, never, &u, &err));
+    REFUSED(dsh_store_register_projection(NULL, DSH_STR("a"), project, NULL, never, &u, &err));
+    REFUSED(dsh_store_register_projection(store, DSH_STR("a"), NULL, NULL, never, &u, &err));
+    REFUSED(dsh_store_register_projection(store, DSH_NONE, project, NULL, never, &u, &err));
+    REFUSED(dsh_subscription_cancel(NULL, &err));
+    REFUSED(dsh_projection_nodes(NULL, &seqs, &err));
+    REFUSED(dsh_projection_base_seq(NULL, &number, &err));
+    REFUSED(dsh_projection_event(NULL, 0, &event, &err));
+    REFUSED(dsh_projection_message(NULL, 0, &text, &err));
+    REFUSED(dsh_projection_projected(NULL, &m, &err));
+
+    REFUSED(dsh_fold_surface(NULL, DSH_NONE, 0, NULL, &err));
+    REFUSED(dsh_fold_surface((const dsh_store *)session, DSH_NONE, 0, &text, &err));
+    REFUSED(dsh_fold(DSH_FOLD_TITLE, DSH_NONE, NULL, &err));
+    REFUSED(dsh_fold(-1, DSH_NONE, &text, &err));
+    REFUSED(dsh_closers(DSH_NONE, 2, &text, &err));
+    REFUSED(dsh_closers(DSH_NONE, 0, NULL, &err));
+    REFUSED(dsh_fork_seed(DSH_NONE, 0, NULL, &number, &err));
+    REFUSED(dsh_fork_seed(DSH_NONE, 0, &text, NULL, &err));
+    REFUSED(dsh_buffer_new(DSH_STR("\xff"), &text, &err));
+    REFUSED(dsh_buffer_new(DSH_NONE, NULL, &err));
+    REFUSED(dsh_error_new(DSH_E_IO, DSH_STR("\xff"), &made, &err));
+    REFUSED(dsh_error_new(DSH_E_IO, DSH_STR("x"), NULL, &err));
+    REFUSED(dsh_session_messages((const dsh_session *)messages, &m, &err));
+    REFUSED(dsh_subscription_cancel((dsh_subscription *)messages, &err));
+
+    CHECK(s == UNTOUCHED && e == UNTOUCHED && m == UNTOUCHED && u == UNTOUCHED && made == UNTOUCHED);
+    CHECK(text.data == NULL && seqs.data == NULL && event.row.ptr == NULL && number == 7 && state == 7);
+}
+
+/* A lent session that a panic spoiled is unusable until its callback returns; the session itself is not. */
+static int32_t panic_inside(dsh_session *lent, const dsh_event *event, void *user, dsh_error **error)
+{
+    FAILS(DSH_E_PANIC, dsh_test_panic_session(lent, &err));
+    FAILS(DSH_E_PANIC, dsh_session_flush(lent, NULL, &err));
+    return hear(lent, event, user, error);
+}
+
+/* A projection that panics in a call on its context has a context that is spoiled, and goes on. */
+static int32_t panic_in_projection(
+    const dsh_event *event, const dsh_projection *context, void *user, dsh_buffer *changed, dsh_error **error)
+{
+    uint64_t base = 0;
+    FAILS(DSH_E_PANIC, dsh_test_panic_projection(context, &err));
+    FAILS(DSH_E_PANIC, dsh_projection_base_seq(context, &base, &err));
+    return project(event, context, user, changed, error);
+}
+
+static void panics_in_callbacks(void)
+{
+    dsh_subscription *listener = NULL, *projection = NULL;
+    OK(dsh_store_on_event(store, panic_inside, NULL, NULL, &listener, &err));
+    OK(dsh_store_register_projection(store, DSH_STR("feedback/record"), panic_in_projection, NULL, NULL, &projection, &err));
+    OK(dsh_session_append(session, DSH_STR("feedback/record"), DSH_STR("{}"), NULL, NULL, &err));
+    OK(dsh_session_flush(session, NULL, &err));
+    dsh_subscription_free(listener);
+    dsh_subscription_free(projection);
+    dsh_subscription *spoiled = NULL;
+    OK(dsh_store_on_event(store, hear, NULL, NULL, &spoiled, &err));
+    FAILS(DSH_E_PANIC, dsh_test_panic_subscription(spoiled, &err));
+    FAILS(DSH_E_PANIC, dsh_subscription_cancel(spoiled, &err));
+    dsh_subscription_free(spoiled);
+    dsh_message message = DSH_MESSAGE_INIT;
+    FAILS(DSH_E_PANIC, dsh_test_panic_messages(messages, &err));
+    FAILS(DSH_E_PANIC, dsh_messages_at(messages, 0, &message, &err));
+}
+
 /* Texts: NULL with a length, not UTF-8, empty where something must be said, longer than memory, not JSON. */
 static void bad_texts(void)
 {
@@ -241,7 +422,7 @@ static void bad_values(void)
     settings.row_bytes_max = UINT64_MAX;
     REFUSED(dsh_store_open(DSH_STR("nowhere"), &settings, &other, &err));
     settings.row_bytes_max = 0;
-    settings.reserved = 1;
+    settings.flags = 2;
     REFUSED(dsh_store_open(DSH_STR("nowhere"), &settings, &other, &err));
     CHECK(other == UNTOUCHED);
 }
@@ -374,6 +555,14 @@ static void closed_handles(void)
     FAILS(DSH_E_HANDLE_CLOSED, dsh_store_stat(store, DSH_STR("s"), NULL, &text, &err));
     FAILS(DSH_E_HANDLE_CLOSED, dsh_store_list(store, 0, NULL, &n, &err));
     FAILS(DSH_E_HANDLE_CLOSED, dsh_session_create(store, DSH_NONE, &s, &err));
+    FAILS(DSH_E_HANDLE_CLOSED, dsh_store_resume(store, DSH_STR("s"), NULL, &s, &err));
+    FAILS(DSH_E_HANDLE_CLOSED, dsh_store_fork(store, DSH_STR("s"), 0, DSH_NONE, NULL, &s, &err));
+    FAILS(DSH_E_HANDLE_CLOSED, dsh_store_create_seeded(store, DSH_NONE, DSH_NONE, -1, &s, &err));
+    FAILS(DSH_E_HANDLE_CLOSED, dsh_store_get(store, DSH_STR("s"), &s, &err));
+    FAILS(DSH_E_HANDLE_CLOSED, dsh_store_live_ids(store, &text, &err));
+    FAILS(DSH_E_HANDLE_CLOSED, dsh_store_on_event(store, hear, NULL, never, NULL, &err));
+    FAILS(DSH_E_HANDLE_CLOSED, dsh_store_register_projection(store, DSH_STR("a/b"), project, NULL, never, NULL, &err));
+    FAILS(DSH_E_HANDLE_CLOSED, dsh_fold_surface(store, DSH_NONE, 0, &text, &err));
     FAILS(DSH_E_HANDLE_CLOSED, dsh_session_open(store, DSH_STR("s"), NULL, &s, &err));
     FAILS(DSH_E_HANDLE_CLOSED, dsh_log_open(store, DSH_STR("s"), DSH_READ, NULL, &l, &err));
     FAILS(DSH_E_HANDLE_CLOSED, dsh_query_stats(store, DSH_NONE, NULL, &text, &err));
@@ -431,6 +620,7 @@ int main(int count, char **arguments)
     null_handles();
     open_all(root);
     null_results();
+    sessions_whole();
     bad_texts();
     bad_values();
     struct_sizes();
@@ -440,6 +630,9 @@ int main(int count, char **arguments)
     free_all();
     snprintf(root, sizeof root, "%s/panics", arguments[1]);
     open_all(root);
+    panics_in_callbacks();
+    dsh_session_free(session);
+    OK(dsh_store_resume(store, DSH_STR("s"), NULL, &session, &err));
     panics();
     free_all();
     orders_of_freeing(root);

@@ -40,6 +40,8 @@ static bool contains(std::string_view text, std::string_view part)
     return text.find(part) != std::string_view::npos;
 }
 
+static const char NOTE[] = R"({"id":"m","role":"user","source":{"kind":"user"},"content":[{"type":"text","text":"hello"}]})";
+
 static void record(dsh::Store &store)
 {
     auto session = store.create(R"({"id":"one","cwd":"/repo"})");
@@ -50,7 +52,7 @@ static void record(dsh::Store &store)
     options.source_event_seqs = std::vector<std::uint64_t>{0};
     options.time = 1760000000000;
     options.seq = 1;
-    CHECK(session.append("plugin:a/b", R"("text")", options) == 1);
+    CHECK(session.append("user/message", NOTE, options) == 1);
     auto rows = session.append_rows("{\"type\":\"plugin:a/b\",\"data\":1}\n{\"type\":\"plugin:a/b\",\"data\":2}\n");
     CHECK(rows.first_seq == 2 && rows.count == 2 && session.next_seq() == 4 && session.inherited_event_count() == 0);
     CHECK(session.pending().events == 4 && !session.pending().error);
@@ -73,14 +75,14 @@ static void read_back(dsh::Store &store)
     std::optional<dsh::KeptEvent> kept;
     for (const dsh::EventView &event : store.open_log("one").events()) {
         if (event.seq == 1) {
-            CHECK(event.surface_op == "\"append\"" && event.source_event_seqs == "[0]" && event.ignorable);
+            CHECK(event.surface_op == "\"append\"" && event.source_event_seqs == "[0]" && !event.ignorable);
             CHECK(event.time == 1760000000000 && contains(event.logical_row(), "\"sourceEventSeqs\":[0]"));
             kept.emplace(event);
         }
     }
     dsh::KeptEvent copy = *kept;
     kept.reset();
-    CHECK(copy.view().type == "plugin:a/b" && copy.view().data == "\"text\"");
+    CHECK(copy.view().type == "user/message" && copy.view().data == NOTE);
 
     auto log = store.open_log("one");
     CHECK(log.id() == "one" && log.event_count() == 4 && log.inherited_event_count() == 0 && log.notices() == "[]");

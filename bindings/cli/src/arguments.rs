@@ -37,12 +37,22 @@ pub(crate) enum Command {
     Stat(One),
     /// Events in log order.
     Events(EventsOf),
+    /// The events that make the messages a model sees, in their order, of the log as stored.
+    Surface(Balanceable),
+    /// The messages a model sees, in order, of the log as stored.
+    Messages(Balanceable),
+    /// The events that a resume would append to end an interrupted turn.
+    Closers(One),
     /// Every line of a log as it stands there, with what is wrong with it; of any version, damaged or not.
     Rows(One),
     /// A new session, on disk when the command returns.
     Create(Create),
     /// Append events, one JSON object per line of standard input.
     Append(Append),
+    /// Take a session up again: close an interrupted turn, append the marker of a new life.
+    Resume(One),
+    /// A new session that begins with the events of another.
+    Fork(Fork),
     /// Remove a session, or move its folder aside; refused while it is owned.
     Delete(Delete),
     /// Read everything, change nothing, and judge each session.
@@ -82,9 +92,37 @@ pub(crate) struct EventsOf {
     #[arg(long, value_name = "N", conflicts_with_all = ["from", "limit"])]
     pub(crate) newest: Option<u64>,
 
+    /// Close an interrupted turn, in memory; not while a live program writes the session.
+    #[arg(long = "balanced", conflicts_with = "newest")]
+    pub(crate) is_balanced: bool,
+
     /// Show the header line first.
     #[arg(long = "header")]
     pub(crate) shows_header: bool,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct Balanceable {
+    /// The session.
+    pub(crate) id: String,
+
+    /// Close an interrupted turn, in memory; not while a live program writes the session.
+    #[arg(long = "balanced")]
+    pub(crate) is_balanced: bool,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct Fork {
+    /// The session that is forked; it is only read.
+    pub(crate) id: String,
+
+    /// The last event that the child inherits, by its seq [default: the end of the last finished turn, with what belongs to it].
+    #[arg(long, value_name = "N")]
+    pub(crate) at: Option<u64>,
+
+    /// The child's id; one is made up without it.
+    #[arg(long = "id", value_name = "NEW")]
+    pub(crate) new_id: Option<String>,
 }
 
 #[derive(Debug, Args)]

@@ -10,7 +10,7 @@ pub(crate) const EXIT_DONE: i32 = 0;
 pub(crate) const EXIT_OTHER: i32 = 1;
 /// Wrong usage, invalid input, a refused event.
 pub(crate) const EXIT_USAGE: i32 = 2;
-/// No such session.
+/// No such session or event.
 pub(crate) const EXIT_NOT_FOUND: i32 = 3;
 /// Owned by another writer, or ownership lost.
 pub(crate) const EXIT_OWNED: i32 = 4;
@@ -33,13 +33,13 @@ pub fn exit_code(error: &Error) -> i32 {
         | Code::SessionRefused
         | Code::SessionReadOnly
         | Code::SessionAlreadyExists => EXIT_USAGE,
-        Code::SessionNotFound => EXIT_NOT_FOUND,
+        Code::SessionNotFound | Code::ForkUnavailable | Code::InvalidBoundary => EXIT_NOT_FOUND,
         Code::SessionAlreadyOwned | Code::SessionOwnershipLost => EXIT_OWNED,
         Code::SessionCorrupt | Code::SessionConflict => EXIT_CORRUPT,
         Code::FormatUnsupported => EXIT_UNSUPPORTED,
         Code::Io => EXIT_SYSTEM,
         Code::Cancelled => EXIT_CANCELLED,
-        Code::Several => error.causes().first().map_or(EXIT_OTHER, exit_code),
+        Code::Several | Code::FlushFailed => error.causes().first().map_or(EXIT_OTHER, exit_code),
         // `LIMIT_EXCEEDED`, `HANDLE_CLOSED`, `SOURCE_CHANGED`, and whatever is the library's own fault.
         _ => EXIT_OTHER,
     }
@@ -115,7 +115,7 @@ mod tests {
     use dsh_session_core::error::{Code, Error};
 
     /// The table of `cli.md`, code by code; a new code without a line here fails.
-    const TABLE: [(Code, i32); 19] = [
+    const TABLE: [(Code, i32); 25] = [
         (Code::InvalidArgument, 2),
         (Code::NotLosslessJson, 2),
         (Code::Cancelled, 8),
@@ -135,6 +135,12 @@ mod tests {
         (Code::SessionConflict, 5),
         (Code::SourceChanged, 1),
         (Code::Io, 7),
+        (Code::ForkUnavailable, 3),
+        (Code::InvalidBoundary, 3),
+        (Code::SessionNotLive, 1),
+        (Code::SessionAlreadyEntered, 1),
+        (Code::AlreadyAnnounced, 1),
+        (Code::FlushFailed, 1),
     ];
 
     #[test]
@@ -153,6 +159,8 @@ mod tests {
     fn several_failures_exit_with_the_code_of_the_first() {
         let causes = vec![Error::new(Code::Io, "a"), Error::new(Code::SessionCorrupt, "b")];
         assert_eq!(exit_code(&Error::several(causes)), 7);
+        let wrapped = Error::new(Code::FlushFailed, "x").with_cause(Error::new(Code::Io, "a"));
+        assert_eq!(exit_code(&wrapped), 7);
     }
 
     #[test]

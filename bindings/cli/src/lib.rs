@@ -12,16 +12,20 @@
 //! | `progress` | a bar on a terminal, nothing elsewhere |
 //! | `sessions` | `list`, `stat`, `create`, `delete` |
 //! | `events` | `events`, `rows` |
+//! | `conversation` | `surface`, `messages`, `closers` |
 //! | `append` | `append` |
+//! | `lives` | `resume`, `fork` |
 //! | `health` | `verify`, `salvage`, `stats` |
 #![forbid(unsafe_code)]
 
 mod append;
 mod arguments;
 mod context;
+mod conversation;
 mod events;
 mod failure;
 mod health;
+mod lives;
 mod output;
 mod progress;
 mod sessions;
@@ -85,6 +89,11 @@ fn dispatch(context: &mut Context, command: Command) -> Result<i32, Failure> {
         Command::Stat(it) => sessions::stat(context, &it.id),
         Command::Create(it) => sessions::create(context, it),
         Command::Events(it) => events::events(context, &it),
+        Command::Surface(it) => conversation::surface(context, &it.id, it.is_balanced),
+        Command::Messages(it) => conversation::messages(context, &it.id, it.is_balanced),
+        Command::Closers(it) => conversation::closers(context, &it.id),
+        Command::Resume(it) => lives::resume(context, &it.id),
+        Command::Fork(it) => lives::fork(context, it),
         Command::Rows(it) => events::rows(context, &it.id),
         Command::Append(it) => append::append(context, &it),
         Command::Delete(it) => sessions::delete(context, &it),

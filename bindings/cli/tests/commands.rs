@@ -117,13 +117,19 @@ fn each_kind_of_failure_has_its_exit_code_and_its_object() {
         ["verify", "none"],
         ["stats", "none"],
         ["append", "none"],
+        ["surface", "none"],
+        ["messages", "none"],
+        ["closers", "none"],
+        ["resume", "none"],
+        ["fork", "none"],
     ] {
         assert_eq!(of(&run(good.path(), &arguments)), is(3, "SESSION_NOT_FOUND"), "{arguments:?}");
     }
     for arguments in [
-        &["events", "good", "--balanced"][..],
+        &["events", "good", "--balanced", "--newest", "1"][..],
         &["events", "good", "--tolerant"],
-        &["fork", "good"],
+        &["fork", "good", "--id", ""],
+        &["fork", "good", "--at", "-1"],
         &["events"],
         &["append", "good", "--flush-every", "0"],
     ] {
@@ -318,4 +324,144 @@ fn append_takes_every_line_also_when_nobody_reads_what_it_says() {
     drop(input);
     assert_eq!(child.wait().unwrap().code(), Some(0));
     assert_eq!(run(root.path(), &["events", "s"]).lines().len(), 50);
+}
+
+/// A turn that nobody ended: a message, a call that was started, no result.
+const OPEN_TURN: &str = concat!(
+    r#"{"type":"turn/start","data":{"turn":1}}"#,
+    "\n",
+    r#"{"type":"user/message","data":{"id":"u1","role":"user","source":{"kind":"user"},"content":[{"type":"text","text":"Hello"}]},"surfaceOp":"append"}"#,
+    "\n",
+);
+
+/// A root with one session, `s`, whose turn was interrupted.
+fn interrupted() -> tempfile::TempDir {
+    let root = tempfile::tempdir().unwrap();
+    let ran = run_with(root.path(), &["append", "s", "--create", "--cwd", "/repo"], OPEN_TURN);
+    assert_eq!(ran.code, 0, "{ran:?}");
+    root
+}
+
+fn kinds(ran: &Ran) -> Vec<String> {
+    assert_eq!(ran.code, 0, "{ran:?}");
+    ran.lines().iter().map(|line| line["type"].as_str().unwrap().to_owned()).collect()
+}
+
+#[test]
+fn the_surface_and_the_messages_are_those_of_the_log_as_stored() {
+    let root = interrupted();
+    let before = tree(root.path());
+    let surface = run(root.path(), &["surface", "s"]);
+    assert_eq!((kinds(&surface), &surface.lines()[0]["seq"]), (vec!["user/message".to_owned()], &1.into()));
+    let messages = run(root.path(), &["messages", "s"]).lines();
+    assert_eq!((messages.len(), &messages[0]["id"]), (1, &"u1".into()));
+    assert_eq!(run(root.path(), &["messages", "s", "--balanced"]).lines(), messages);
+    assert_eq!(kinds(&run(root.path(), &["surface", "s", "--balanced"])), ["user/message"]);
+    assert!(tree(root.path()) == before, "looking changes nothing");
+}
+
+#[test]
+fn a_call_without_a_result_is_answered_in_memory_only() {
+    let vectors = std::fs::read(common::cases().join("../vectors/session-closers.json")).unwrap();
+    let vectors: Value = serde_json::from_slice(&vectors).unwrap();
+    let mut compared = 0;
+    for case in vectors["cases"].as_array().unwrap().iter().filter(|case| case["cause"] == "interrupted") {
+        let root = tempfile::tempdir().unwrap();
+        let rows: String = case["events"].as_array().unwrap().iter().map(|row| format!("{row}\n")).collect();
+        // A case that is no whole log, such as a window, cannot stand in one.
+        if run_with(root.path(), &["append", "s", "--create"], &rows).code != 0 {
+            continue;
+        }
+        let expected = case["expect"].as_array().unwrap();
+        let closers = run(root.path(), &["closers", "s"]).lines();
+        assert_eq!(&closers, expected, "{}", case["id"]);
+        let stored = run(root.path(), &["events", "s"]).lines();
+        let balanced = run(root.path(), &["events", "s", "--balanced"]).lines();
+        assert_eq!(balanced, [stored.clone(), closers.clone()].concat(), "{}", case["id"]);
+        let from = stored.len().to_string();
+        assert_eq!(run(root.path(), &["events", "s", "--balanced", "--from", &from]).lines(), closers);
+        let resumed = run(root.path(), &["resume", "s"]).lines();
+        assert_eq!(resumed[0]["closers"], closers.len(), "{}", case["id"]);
+        let after = run(root.path(), &["events", "s"]).lines();
+        assert_eq!(after[..balanced.len()], balanced, "{}", case["id"]);
+        assert_eq!(resumed[0]["seq"], after.len(), "{}", case["id"]);
+        assert_eq!(after.last().unwrap()["type"], "session/end-seed");
+        compared += 1;
+    }
+    assert!(compared >= 3, "only {compared} cases make a log");
+}
+
+#[test]
+fn a_resume_closes_the_turn_once_and_verifies() {
+    let root = interrupted();
+    assert_eq!(run(root.path(), &["resume", "s"]).lines(), [serde_json::json!({"closers": 1, "seq": 4})]);
+    assert_eq!(run(root.path(), &["resume", "s"]).lines(), [serde_json::json!({"closers": 0, "seq": 4})]);
+    assert_eq!(
+        kinds(&run(root.path(), &["events", "s"])),
+        ["turn/start", "user/message", "turn/end", "session/end-seed"]
+    );
+    assert_eq!(run(root.path(), &["closers", "s"]).out, "");
+    assert_eq!(run(root.path(), &["verify", "s"]).lines()[0]["outcome"], "ok");
+}
+
+#[test]
+fn a_turn_that_a_live_program_writes_is_left_open() {
+    let root = tempfile::tempdir().unwrap();
+    let mut child = start(root.path(), &["--json", "append", "s", "--create", "--flush-every", "2"]);
+    let mut input = child.stdin.take().unwrap();
+    let mut output = BufReader::new(child.stdout.take().unwrap());
+    input.write_all(OPEN_TURN.as_bytes()).unwrap();
+    let mut line = String::new();
+    output.read_line(&mut line).unwrap();
+    assert_eq!(line, "{\"flushed\":1}\n");
+    assert_eq!(kinds(&run(root.path(), &["events", "s", "--balanced"])), ["turn/start", "user/message"]);
+    assert_eq!(run(root.path(), &["closers", "s"]).out, "");
+    let refused = run(root.path(), &["resume", "s"]);
+    assert_eq!((refused.code, refused.error()["code"].as_str()), (4, Some("SESSION_ALREADY_OWNED")));
+    // A fork only reads: it goes on from what is there.
+    assert_eq!(run(root.path(), &["fork", "s", "--at", "1", "--id", "child"]).code, 0);
+    drop(input);
+    assert_eq!(child.wait().unwrap().code(), Some(0));
+    assert_eq!(kinds(&run(root.path(), &["closers", "s"])), ["turn/end"]);
+}
+
+#[test]
+fn a_fork_begins_with_the_events_of_its_parent() {
+    let root = interrupted();
+    let unavailable = run(root.path(), &["fork", "s"]);
+    assert_eq!((unavailable.code, unavailable.error()["code"].as_str()), (3, Some("FORK_UNAVAILABLE")));
+    assert_eq!(run(root.path(), &["fork", "s", "--at", "2"]).code, 3);
+    let before = run(root.path(), &["events", "s"]).out;
+    let forked = run(root.path(), &["fork", "s", "--at", "1", "--id", "child"]).lines();
+    assert_eq!(forked, [serde_json::json!({"id": "child", "inheritedEventCount": 2})]);
+    let child = run(root.path(), &["events", "child"]);
+    assert!(child.out.starts_with(&before));
+    assert_eq!(kinds(&child), ["turn/start", "user/message", "session/end-seed", "turn/end"]);
+    assert_eq!(run(root.path(), &["stat", "child"]).lines()[0]["header"]["cwd"], "/repo");
+    assert_eq!(run(root.path(), &["fork", "s", "--at", "1", "--id", "child"]).code, 2);
+    assert_eq!(run(root.path(), &["resume", "s"]).code, 0);
+    // Now a turn has ended: without `--at` its end, and the marker after it, is where the child begins.
+    let minted = run(root.path(), &["fork", "s"]).lines();
+    assert_eq!(minted[0]["inheritedEventCount"], 4);
+    assert!(minted[0]["id"].as_str().unwrap().starts_with("session-"));
+    assert_eq!(run(root.path(), &["events", "s"]).lines().len(), 4);
+    for line in run(root.path(), &["verify"]).lines() {
+        assert_eq!(line["outcome"], "ok", "{line}");
+    }
+}
+
+#[test]
+fn append_refuses_what_the_session_rules_refuse_and_keeps_what_came_before() {
+    let root = interrupted();
+    let ran = run_with(
+        root.path(),
+        &["append", "s"],
+        "{\"type\":\"plugin:a/b\",\"data\":1}\n{\"type\":\"turn/start\",\"data\":{\"turn\":2}}\n",
+    );
+    assert_eq!(
+        (ran.code, ran.error()["code"].as_str(), ran.error()["input"].as_u64()),
+        (2, Some("EVENT_REFUSED"), Some(2))
+    );
+    assert!(ran.error()["rule"].is_string(), "{ran:?}");
+    assert_eq!(run(root.path(), &["events", "s"]).lines().len(), 3);
 }

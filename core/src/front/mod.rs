@@ -357,6 +357,14 @@ impl Store {
         self.shared.persistence.stat(id, &CancelToken::new())
     }
 
+    /// Who has a stored session open for writing now, in words, as far as that is known.
+    ///
+    /// # Errors
+    /// Those of [`SessionPersistence::writer_of`].
+    pub fn writer_of(&self, id: &str) -> Result<Option<String>> {
+        self.shared.persistence.writer_of(id)
+    }
+
     /// Every session, most recently created first, and everything in the root that is not usable.
     ///
     /// # Errors

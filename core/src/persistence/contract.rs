@@ -441,6 +441,17 @@ pub trait SessionPersistence: Send + Sync + fmt::Debug {
         Ok(None)
     }
 
+    /// Who has a session open for writing now, in words, as far as that is known: a process that is alive. What such a session leaves
+    /// open is work in progress (`design.md` 5, Open turn of a session that another process writes). `None` says that nobody is known,
+    /// not that nobody is there.
+    ///
+    /// # Errors
+    /// `SESSION_NOT_FOUND`, `SESSION_CONFLICT`, `INVALID_ARGUMENT`, `IO`.
+    fn writer_of(&self, id: &str) -> Result<Option<String>> {
+        let _ = id;
+        Ok(None)
+    }
+
     /// Takes a session away, with its older generations. A crash meanwhile leaves the session, or nothing of it that counts as one.
     /// Gives the place it was moved to, for [`Removal::Trash`] where there is one.
     ///

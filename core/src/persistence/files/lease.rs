@@ -105,18 +105,20 @@ impl Lease {
 }
 
 fn owned(storage: &dyn Storage, directory: &Path, id: &str) -> Error {
-    let owner = live_owner(storage, directory);
-    let by = match &owner {
-        Some(process) => format!("process {} ({})", process.id, process.program),
-        None => "another process".to_owned(),
-    };
+    let owner = owner_text(storage, directory);
+    let by = owner.as_deref().unwrap_or("another process");
     let error = Error::new(Code::SessionAlreadyOwned, format!("session {id} is open for writing by {by}"))
         .with_session_id(id)
         .with_path(directory);
     match owner {
-        Some(_) => error.with_owner(by),
+        Some(owner) => error.with_owner(owner),
         None => error,
     }
+}
+
+/// The live owner in words.
+pub(super) fn owner_text(storage: &dyn Storage, directory: &Path) -> Option<String> {
+    live_owner(storage, directory).map(|process| format!("process {} ({})", process.id, process.program))
 }
 
 /// Who the note names, if that very process is alive: a process id alone may have been used again.

@@ -359,6 +359,13 @@ impl SessionPersistence for FilePersistence {
         self.shared.raw_log(id)
     }
 
+    fn writer_of(&self, id: &str) -> Result<Option<String>> {
+        self.shared.check_process()?;
+        let located = self.shared.find(id)?.ok_or_else(|| log::not_found(id))?;
+        let directory = located.path.parent().unwrap_or(&self.shared.root);
+        Ok(lease::owner_text(&*self.shared.storage, directory))
+    }
+
     fn remove(&self, id: &str, how: Removal, cancel: &CancelToken) -> Result<Option<PathBuf>> {
         self.shared.check_process()?;
         cancel.check()?;
