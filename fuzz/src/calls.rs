@@ -291,7 +291,7 @@ impl World {
 /// Plays the calls, frees everything in one of the orders, and looks at what is stored.
 pub fn run(bytes: &[u8]) {
     let mut input = Input { rest: bytes };
-    let mut world = World::new(input.byte() % 8 == 0);
+    let mut world = World::new(input.byte().is_multiple_of(8));
     for _ in 0..OPERATIONS_MAX {
         if input.rest.is_empty() {
             break;
@@ -387,10 +387,11 @@ fn on_store(world: &mut World, input: &mut Input<'_>, operation: u8) {
         6 => on_queries(world, input, store),
         _ => {
             touch(c!(dsh_store_root(store)));
-            if input.byte() % 4 == 0 {
+            if input.byte().is_multiple_of(4) {
                 attempt!(input, |err| dsh_store_close(store, err));
             } else {
-                let callback = (input.byte() % 2 == 0).then_some(on_log as unsafe extern "C" fn(_, _, _));
+                let callback =
+                    (input.byte().is_multiple_of(2)).then_some(on_log as unsafe extern "C" fn(_, _, _));
                 attempt!(input, |err| dsh_store_set_log_callback(store, callback, null_mut(), None, err));
             }
         }
@@ -407,9 +408,11 @@ fn open_store(world: &mut World, input: &mut Input<'_>, slot: usize) {
         row_bytes_max: 0,
         header_bytes_max: 0,
         threads: u32::from(input.byte() % 3),
-        reserved: 0,
+        flags: 0,
+        event_types: std::ptr::null(),
+        event_types_len: 0,
     };
-    let given: *const dsh_store_settings = if input.byte() % 2 == 0 { null() } else { &settings };
+    let given: *const dsh_store_settings = if input.byte().is_multiple_of(2) { null() } else { &settings };
     let mut store = null_mut();
     let status = attempt!(input, |err| dsh_store_open(pointer(&root), root.len(), given, &mut store, err));
     assert_eq!(status == 0, !store.is_null());
@@ -425,9 +428,10 @@ fn on_queries(world: &mut World, input: &mut Input<'_>, store: *mut dsh_store) {
     let (mut lines, mut events) = (null_mut(), null_mut());
     match input.byte() % 4 {
         0 => {
-            let stops = if input.byte() % 4 == 0 { std::ptr::dangling_mut::<c_void>() } else { null_mut() };
-            let progress =
-                (input.byte() % 2 == 0).then_some(on_progress as unsafe extern "C" fn(_, _, _, _, _) -> _);
+            let stops =
+                if input.byte().is_multiple_of(4) { std::ptr::dangling_mut::<c_void>() } else { null_mut() };
+            let progress = (input.byte().is_multiple_of(2))
+                .then_some(on_progress as unsafe extern "C" fn(_, _, _, _, _) -> _);
             let status = attempt!(input, |err| {
                 dsh_query_verify(store, text, length, progress, stops, None, world.cancel, &mut lines, err)
             });
@@ -510,7 +514,7 @@ fn append(input: &mut Input<'_>, session: *mut dsh_session) {
         time: input.number().cast_signed(),
         seq: input.number(),
     };
-    let given: *const dsh_append_options = if input.byte() % 2 == 0 { null() } else { &options };
+    let given: *const dsh_append_options = if input.byte().is_multiple_of(2) { null() } else { &options };
     let mut seq = u64::MAX;
     let status = attempt!(input, |err| {
         dsh_session_append(
@@ -530,7 +534,7 @@ fn append(input: &mut Input<'_>, session: *mut dsh_session) {
 fn session_events(world: &mut World, input: &mut Input<'_>, session: *mut dsh_session) {
     let (into, from, count) = (input.slot(), input.number(), input.number());
     let mut events = null_mut();
-    let status = if input.byte() % 2 == 0 {
+    let status = if input.byte().is_multiple_of(2) {
         attempt!(input, |err| dsh_session_events(session, from, count, &mut events, err))
     } else {
         attempt!(input, |err| dsh_session_events_newest(session, count, &mut events, err))
@@ -602,7 +606,7 @@ fn on_log_handle(world: &mut World, input: &mut Input<'_>, operation: u8) {
         4 => {
             let (into, from, count) = (input.slot(), input.number(), input.number());
             let mut events = null_mut();
-            let status = if input.byte() % 2 == 0 {
+            let status = if input.byte().is_multiple_of(2) {
                 attempt!(input, |err| dsh_log_events(log, from, count, world.cancel, &mut events, err))
             } else {
                 attempt!(input, |err| dsh_log_events_newest(log, count, world.cancel, &mut events, err))

@@ -15,10 +15,10 @@ pub fn run(bytes: &[u8]) {
         Err(fault) => assert!(!fault.to_string().is_empty()),
     }
     if let Ok(text) = std::str::from_utf8(line) {
-        if let Ok(header) = SessionHeader::from_json(text, SessionHeader::new("s", 1)) {
-            if header.check().is_ok() {
-                check_written(header);
-            }
+        if let Ok(header) = SessionHeader::from_json(text, SessionHeader::new("s", 1))
+            && header.check().is_ok()
+        {
+            check_written(header);
         }
         check_names(text);
     }

@@ -25,7 +25,11 @@ pub(crate) fn resume(context: &mut Context, id: &str) -> Result<i32, Failure> {
     } else {
         format!("{id}: {closers} events close an interrupted turn, {next_seq} events")
     };
-    context.out.line(&line)?;
+    if context.is_json {
+        context.out.line(&line)?
+    } else {
+        context.out.text(&line)?
+    }
     Ok(EXIT_DONE)
 }
 
@@ -50,6 +54,10 @@ pub(crate) fn fork(context: &mut Context, arguments: Fork) -> Result<i32, Failur
     } else {
         format!("{id}: {inherited} events of {}", arguments.id)
     };
-    context.out.line(&line)?;
+    if context.is_json {
+        context.out.line(&line)?
+    } else {
+        context.out.text(&line)?
+    }
     Ok(EXIT_DONE)
 }
