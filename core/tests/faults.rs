@@ -699,16 +699,16 @@ fn session_in(world: &World) -> dsh_session_core::Session {
 fn session_flush(strike: &Strike) {
     let world = World::new(strike.encoding);
     let session = session_in(&world);
-    let mut sent = vec![session.append(&draft("one")).unwrap()];
+    let mut sent = vec![session.append(draft("one")).unwrap()];
     session.flush().unwrap();
     sent.extend(session.append_batch(&[draft("two"), draft("three")]).unwrap());
-    sent.push(session.append(&draft("four")).unwrap());
+    sent.push(session.append(draft("four")).unwrap());
     let flushed = strike.during(&world, || session.flush());
     if flushed.is_err() {
         assert_prefix(&world.stored().unwrap(), &sent[..1], &sent[1..]);
         assert_eq!(session.pending().events, 3);
         assert!(session.pending().error.is_some());
-        sent.push(session.append(&draft("meanwhile")).unwrap());
+        sent.push(session.append(draft("meanwhile")).unwrap());
         let seen: Result<Vec<_>> = session.events(EventRange::ALL).unwrap().collect();
         assert_eq!(seen.unwrap(), sent);
         session.flush().unwrap();
@@ -752,7 +752,7 @@ fn a_session_accepts_events_while_writing_fails_and_writes_them_once_it_works() 
         let mut sent = Vec::new();
         strike.during(&world, || {
             for _ in 0..6 {
-                sent.push(session.append(&draft(&long)).unwrap());
+                sent.push(session.append(draft(&long)).unwrap());
             }
             // The background has written all that is due, or given up until somebody flushes.
             while session.pending().error.is_none() && session.pending().bytes >= WRITE_BEHIND_BYTES as u64 {
@@ -771,9 +771,9 @@ fn a_session_whose_close_failed_keeps_what_was_flushed_and_gives_ownership_up() 
     let scenario: Scenario = |strike| {
         let world = World::new(strike.encoding);
         let session = session_in(&world);
-        let mut sent = vec![session.append(&draft("one")).unwrap()];
+        let mut sent = vec![session.append(draft("one")).unwrap()];
         session.flush().unwrap();
-        sent.push(session.append(&draft("two")).unwrap());
+        sent.push(session.append(draft("two")).unwrap());
         let closed = strike.during(&world, || session.close());
         let stored = world.stored().unwrap();
         assert_prefix(&stored, &sent[..1], &sent[1..]);

@@ -15,7 +15,7 @@ fn store_with_rows(root: &Path, encoding: Encoding, text_lengths: &[usize]) -> V
     let mut lengths = Vec::new();
     for &length in text_lengths {
         let data = format!("{{\"x\":\"{}\"}}", "x".repeat(length));
-        let event = session.append(&EventDraft::new("plugin:test/row", data).unwrap().at_time(5)).unwrap();
+        let event = session.append(EventDraft::new("plugin:test/row", data).unwrap().at_time(5)).unwrap();
         lengths.push(event.row().len() as u64);
     }
     session.close().unwrap();
@@ -80,7 +80,7 @@ fn a_row_at_the_deepest_nesting_is_read_and_one_level_more_is_refused_by_name() 
     let store = Store::open(folder.path()).unwrap();
     let session = store.create(NewSession::new().id("s")).unwrap();
     let nested = |levels: usize| format!("{}{}", "[".repeat(levels), "]".repeat(levels));
-    session.append(&EventDraft::new("plugin:test/deep", nested(99)).unwrap()).unwrap();
+    session.append(EventDraft::new("plugin:test/deep", nested(99)).unwrap()).unwrap();
     session.close().unwrap();
     let limits = |depth_max| ReadLimits { depth_max, ..ReadLimits::default() };
     assert_eq!(read(folder.path(), limits(100)).unwrap(), 1);
@@ -116,7 +116,7 @@ fn flushing_a_store_writes_what_its_sessions_have_accepted() {
     let store = Store::open(folder.path()).unwrap();
     let sessions: Vec<_> = (0..3).map(|_| store.create(NewSession::new()).unwrap()).collect();
     for session in &sessions {
-        session.append(&EventDraft::new("plugin:test/row", "{}").unwrap()).unwrap();
+        session.append(EventDraft::new("plugin:test/row", "{}").unwrap()).unwrap();
     }
     sessions[2].close().unwrap();
     store.flush().unwrap();

@@ -357,7 +357,8 @@ fn a_writer_killed_at_any_moment_loses_nothing_acknowledged() {
     let mut killed = Killed::default();
     while killed.rounds < rounds {
         let (_folder, root) = folder();
-        let encoding = if killed.rounds / ROUNDS_OF_A_LOG % 2 == 0 { Encoding::None } else { Encoding::Zstd };
+        let encoding =
+            if (killed.rounds / ROUNDS_OF_A_LOG).is_multiple_of(2) { Encoding::None } else { Encoding::Zstd };
         for _ in 0..ROUNDS_OF_A_LOG.min(rounds - killed.rounds) {
             kill_once(&root, encoding, &mut random, &mut killed);
         }
@@ -665,11 +666,11 @@ fn a_clock_that_goes_back_changes_no_id_no_order_and_no_list() {
     let mut ids = Vec::new();
     for _ in 0..4 {
         let session = store.create(NewSession::new()).unwrap();
-        session.append(&draft()).unwrap();
+        session.append(draft()).unwrap();
         storage.advance_clock_ms(-TWO_HOURS_MS);
-        session.append(&draft()).unwrap();
+        session.append(draft()).unwrap();
         session.flush().unwrap();
-        session.append(&draft()).unwrap();
+        session.append(draft()).unwrap();
         session.close().unwrap();
         let events: Vec<_> = store
             .events(session.id(), dsh_session_core::EventRange::ALL)

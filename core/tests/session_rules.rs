@@ -36,15 +36,15 @@ fn events_that_a_reader_would_refuse_are_refused_by_their_rule() {
         assert_eq!(code, Code::EventRefused, "{}", refused.kind());
         assert!(rule.is_some(), "{}", refused.kind());
     }
-    session.append(&draft("turn/start", r#"{"turn":1}"#)).unwrap();
-    session.append(&user_message("m")).unwrap();
+    session.append(draft("turn/start", r#"{"turn":1}"#)).unwrap();
+    session.append(user_message("m")).unwrap();
     session.close().unwrap();
 
     // Reopened, the rules go on where they stood.
     let session = store.open_session("s").unwrap();
     assert_eq!(refusal(&session, &draft("turn/start", r#"{"turn":2}"#)).0, Code::EventRefused);
-    session.append(&draft("turn/end", r#"{"turn":1,"reason":{"kind":"completed"}}"#)).unwrap();
-    session.append(&draft("turn/start", r#"{"turn":2}"#)).unwrap();
+    session.append(draft("turn/end", r#"{"turn":1,"reason":{"kind":"completed"}}"#)).unwrap();
+    session.append(draft("turn/start", r#"{"turn":2}"#)).unwrap();
     session.close().unwrap();
     let kinds: Vec<String> =
         store.events("s", EventRange::ALL).unwrap().map(|it| it.unwrap().kind().to_owned()).collect();

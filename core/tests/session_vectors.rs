@@ -137,7 +137,7 @@ fn every_json_text_is_admitted_or_refused_as_the_vectors_say() {
 fn five_thousand_nested_arrays_are_accepted_copied_and_dropped() {
     let data = "[".repeat(5000) + &"]".repeat(5000);
     let session = Session::independent("s").unwrap();
-    let event = session.append(&EventDraft::new("todo/write", &data).unwrap()).unwrap();
+    let event = session.append(EventDraft::new("todo/write", &data).unwrap()).unwrap();
     assert_eq!(event.data().text(), data);
     drop(session);
     assert_eq!(event.clone().data().text().len(), 10_000);
@@ -234,7 +234,7 @@ fn forkable(case: &Value) -> (SessionStore, Session) {
     let rows = case["source"]["events"].as_array().unwrap();
     let events: Vec<Event> = rows.iter().map(|row| Event::from_row(row.to_string()).unwrap()).collect();
     let markers = events.iter().filter(|event| event.kind() == "session/end-seed");
-    let tagged = markers.filter(|event| event.data().get("inherited").is_some()).map(Event::seq).last();
+    let tagged = markers.filter(|event| event.data().get("inherited").is_some()).map(Event::seq).next_back();
     let inherited_event_count = header.is_seeded.then(|| tagged.unwrap());
     // Without a marker of its own, so that the source is exactly what the case says.
     let seed =
