@@ -36,6 +36,7 @@ bench: bench-core bench-borders
 
 bench-core:
 	$(CARGO) bench -p dsh-session-core --bench ratios
+	$(CARGO) bench -p dsh-session-core --bench session
 
 demo: build
 	@mkdir -p build
