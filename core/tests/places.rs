@@ -76,7 +76,8 @@ fn where_locks_do_nothing_the_second_writer_stops_at_its_next_append() {
         let disk = disk();
         disk.set_flock_is_ineffective(true);
         let settings = FileSettings { encoding: Some(encoding), ..FileSettings::default() };
-        let backend = || FilePersistence::with_storage(ROOT, Arc::new(disk.clone()), settings.clone()).unwrap();
+        let backend =
+            || FilePersistence::with_storage(ROOT, Arc::new(disk.clone()), settings.clone()).unwrap();
         stored(&backend(), "s");
         let (one, two) = (backend(), backend());
         let first = one.open("s", Access::Write, &go_on()).unwrap();
