@@ -36,6 +36,8 @@ BUILTINS = {
     "HANDLE_CLOSED": "ValueError",
     "IO": "OSError",
     "TITLE_INVALID": "ValueError",
+    "FLUSH_FAILED": "RuntimeError",
+    "FORK_UNAVAILABLE": "ValueError",
 }
 GROUP_BUILTINS = {"argument": "ValueError", "session": "ValueError"}
 

@@ -88,6 +88,7 @@ pub(crate) struct Header {
     pub(crate) delegation_depth: Option<u64>,
     pub(crate) is_seeded: bool,
     pub(crate) inherited_event_count: Option<u64>,
+    pub(crate) seed: Option<Vec<dsh_session_core::Event>>,
 }
 
 impl Header {
@@ -121,6 +122,7 @@ impl Header {
         }
         let mut new = NewSession::from_json(&text.finish())?;
         new.inherited_event_count = self.inherited_event_count;
+        new.seed = self.seed;
         Ok(new)
     }
 }
@@ -210,6 +212,14 @@ impl RawRow {
         match self {
             RawRow::Event(event) => Ok(event),
             RawRow::Text(text) => dsh_session_core::Event::from_row(text),
+        }
+    }
+
+    /// As the folds take rows: what only storage asks of one is not asked.
+    pub(crate) fn admit_unstored(self) -> Result<dsh_session_core::Event> {
+        match self {
+            RawRow::Event(event) => Ok(event),
+            RawRow::Text(text) => dsh_session_core::Event::from_unstored_row(text),
         }
     }
 }

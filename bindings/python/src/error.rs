@@ -3,6 +3,7 @@
 //! The classes are Python (`dsh_session._errors`, made by `generate_errors.py` from [`error_table`]); here the facts of an error become
 //! their attributes.
 
+use crate::callbacks::host_exception;
 use dsh_session_core::error::Group;
 use dsh_session_core::{Code, Error};
 use pyo3::prelude::*;
@@ -27,7 +28,8 @@ pub(crate) fn exception<'py>(py: Python<'py>, error: &Error) -> PyResult<Bound<'
     }
     let arguments = (error.code().name(), error.to_string(), error.message(), error.advice());
     let (code, text, message, advice) = arguments;
-    make.bind(py).call1((code, text, message, advice, facts(py, error)?, causes))
+    let host = host_exception(py, error);
+    make.bind(py).call1((code, text, message, advice, facts(py, error)?, causes, host))
 }
 
 /// The facts that are known, by the names of the attributes.

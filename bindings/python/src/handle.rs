@@ -1,7 +1,7 @@
 //! Closing handles: on request, with their store, and where nobody did.
 
 use crate::run::{Runner, lock};
-use dsh_session_core::{Code, Error, Result};
+use dsh_session_core::{CancelToken, Code, Error, Result};
 use pyo3::exceptions::PyResourceWarning;
 use pyo3::prelude::*;
 use pyo3::types::PyAny;
@@ -13,9 +13,16 @@ use std::sync::{Arc, Mutex, Weak};
 /// What a handle closes.
 pub(crate) trait Close: Send + Sync + fmt::Debug {
     fn close(&self) -> Result<()>;
+
+    /// Makes everything durable without waiting for anybody; ownership ends with the process.
+    fn rescue(&self) -> Result<()>;
 }
 
 impl Close for dsh_session_core::Session {
+    fn rescue(&self) -> Result<()> {
+        dsh_session_core::Session::flush(self)
+    }
+
     fn close(&self) -> Result<()> {
         dsh_session_core::Session::close(self)
     }
@@ -28,6 +35,10 @@ pub(crate) struct OpenLog(pub(crate) Arc<dyn dsh_session_core::SessionLog>);
 impl Close for OpenLog {
     fn close(&self) -> Result<()> {
         self.0.close()
+    }
+
+    fn rescue(&self) -> Result<()> {
+        self.0.flush(&CancelToken::new())
     }
 }
 
@@ -93,6 +104,12 @@ pub(crate) fn collect<T: Close + 'static>(
             warn(py, what);
         }
         let closed = py.detach(|| {
+            if crate::callbacks::is_stuck() {
+                // Closing would wait for a thread that no longer runs.
+                let rescued = handle.rescue();
+                std::mem::forget(handle);
+                return rescued;
+            }
             let closed = handle.close();
             drop(handle);
             closed

@@ -13,6 +13,8 @@
 //! | `walk` | reading in batches, for every iterator |
 //! | `event`, `events` | one event; walking many |
 //! | `buffer` | an event's bytes, lent without a copy |
+//! | `callbacks` | Python callables as listeners, validators and projections |
+//! | `message` | messages, the surface, folds of lists of events |
 //! | `query` | judgements, salvage, raw rows |
 //! | `handle` | closing, and what happens to a handle that nobody closed |
 //! | `command` | the command line, as one function |
@@ -23,6 +25,7 @@
 mod arguments;
 #[cfg(Py_3_11)]
 mod buffer;
+mod callbacks;
 mod command;
 mod error;
 mod event;
@@ -30,6 +33,7 @@ mod events;
 mod handle;
 mod json;
 mod log;
+mod message;
 mod query;
 mod records;
 mod run;
@@ -43,6 +47,8 @@ use pyo3::prelude::*;
 #[pymodule]
 mod _native {
     #[pymodule_export]
+    use crate::callbacks::{ProjectionContext, Subscription};
+    #[pymodule_export]
     use crate::command::run_command_line;
     #[pymodule_export]
     use crate::error::error_table;
@@ -55,6 +61,8 @@ mod _native {
     #[pymodule_export]
     use crate::log::SessionLog;
     #[pymodule_export]
+    use crate::message::{Message, Surface, closers, fold, fold_surface, fork_seed};
+    #[pymodule_export]
     use crate::query::{RowIterator, SalvageIterator, Verifier};
     #[pymodule_export]
     use crate::run::CancelToken;
@@ -65,6 +73,7 @@ mod _native {
 
     #[pymodule_init]
     fn begin(module: &pyo3::Bound<'_, pyo3::types::PyModule>) -> pyo3::PyResult<()> {
+        crate::callbacks::watch_end(module)?;
         crate::run::watch_forks(module)
     }
 

@@ -2,15 +2,17 @@
 
 use crate::error::{exception, facts};
 use crate::event::loads;
+use crate::message::Message;
 use dsh_session_core::Pending;
 use dsh_session_core::SessionHeader;
 use dsh_session_core::format::raw_rows::RawRow;
 use dsh_session_core::format::reader::LogEnd;
 use dsh_session_core::persistence::{Listing, Notice, Snapshot};
 use dsh_session_core::query::{Outcome, Progress, Stats, Verification};
+use dsh_session_core::session::{DerivedMessage, FoldedSurface};
 use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
-use pyo3::types::{PyDict, PyList, PyModule};
+use pyo3::types::{PyDict, PyList, PyModule, PyTuple};
 use std::time::Duration;
 
 fn module(py: Python<'_>) -> PyResult<&Bound<'_, PyModule>> {
@@ -82,6 +84,47 @@ pub(crate) fn listing<'py>(py: Python<'py>, listing: &Listing) -> PyResult<Bound
         )?)?;
     }
     record!(py, "Listing", "sessions": sessions.to_tuple(), "problems": problems.to_tuple())
+}
+
+pub(crate) fn folded_surface<'py>(py: Python<'py>, folded: &FoldedSurface) -> PyResult<Bound<'py, PyAny>> {
+    let messages = |list: &[DerivedMessage]| -> PyResult<_> {
+        let made: PyResult<Vec<_>> =
+            list.iter().map(|message| Bound::new(py, Message::new(message.clone()))).collect();
+        PyTuple::new(py, made?)
+    };
+    let replacements = PyList::empty(py);
+    for replacement in &folded.replacements {
+        replacements.append(record!(py, "Replacement",
+            "seq": replacement.seq,
+            "start_seq": replacement.start,
+            "end_seq": replacement.end,
+            "shadowed_seqs": PyTuple::new(py, &replacement.shadowed_seqs)?,
+        )?)?;
+    }
+    record!(py, "FoldedSurface",
+        "nodes": PyTuple::new(py, &folded.nodes)?,
+        "replacements": replacements.to_tuple(),
+        "messages": messages(&folded.messages)?,
+        "projected_messages": messages(&folded.projected_messages)?,
+        "replace_generation": folded.replace_generation,
+        "content_generation": folded.content_generation,
+    )
+}
+
+/// The folds of a list of events, parsed.
+pub(crate) fn folds<'py>(
+    py: Python<'py>,
+    request_header: Option<Bound<'py, PyAny>>,
+    request_context: Option<Bound<'py, PyAny>>,
+    tool_history: Option<Bound<'py, PyAny>>,
+    title: Option<Bound<'py, PyAny>>,
+) -> PyResult<Bound<'py, PyAny>> {
+    record!(py, "Folds",
+        "request_header": request_header,
+        "request_context": request_context,
+        "tool_history": tool_history,
+        "title": title,
+    )
 }
 
 pub(crate) fn pending<'py>(py: Python<'py>, pending: &Pending) -> PyResult<Bound<'py, PyAny>> {

@@ -2,8 +2,10 @@
 //!
 //! Python runs signal handlers on its main thread only, and only when that thread asks. A call that may take long is therefore done by a
 //! helper thread while the main thread waits for it and asks for signals every [`SIGNAL_POLL`]; on any other thread it is done in place.
-//! Helper threads never enter the interpreter, so they cannot meet one that is shutting down.
+//! Helper threads enter the interpreter only to call a callable (`callbacks`), while the main thread waits for them: they cannot meet
+//! one that is shutting down.
 
+use crate::callbacks;
 use crate::error::raise;
 use dsh_session_core::{Code, Error, Result};
 use pyo3::prelude::*;
@@ -40,6 +42,7 @@ pub(crate) fn watch_forks(module: &Bound<'_, PyModule>) -> PyResult<()> {
 #[pyfunction]
 fn learn_process_id() {
     PROCESS_ID.store(std::process::id(), Ordering::Relaxed);
+    callbacks::forget_other_threads();
 }
 
 thread_local! {
@@ -85,7 +88,8 @@ impl Runner {
         work: impl FnOnce() -> Result<T> + Send,
     ) -> PyResult<T> {
         self.check_process().map_err(|error| raise(py, &error))?;
-        py.detach(|| guarded(work)).map_err(|error| raise(py, &error))
+        let outcome = py.detach(|| Outcome::of(work));
+        outcome.finish(py)
     }
 
     /// A call that only looks. Once a signal handler has raised, its result is not waited for.
@@ -125,23 +129,24 @@ impl Runner {
     ) -> PyResult<T> {
         self.check_process().map_err(|error| raise(py, &error))?;
         let for_work = token.clone();
-        let work = move || guarded(|| work(&for_work));
-        let outcome = if is_main_thread(py)? {
+        let work = move || Outcome::of(|| work(&for_work));
+        // Inside a callable the store's gate is this thread's: another one would wait for it.
+        let outcome = if !callbacks::is_inside() && is_main_thread(py)? {
             self.beside_signals(py, Box::new(work), &token, waits_for_outcome)?
         } else {
             py.detach(work)
         };
-        outcome.map_err(|error| raise(py, &error))
+        outcome.finish(py)
     }
 
     /// Has the helper do the work; the outer error is what a signal handler raised.
     fn beside_signals<T: Send + 'static>(
         &self,
         py: Python<'_>,
-        work: Box<dyn FnOnce() -> Result<T> + Send>,
+        work: Box<dyn FnOnce() -> Outcome<T> + Send>,
         token: &dsh_session_core::CancelToken,
         waits_for_outcome: bool,
-    ) -> PyResult<Result<T>> {
+    ) -> PyResult<Outcome<T>> {
         let slot = Arc::new(Slot::new());
         let place = Arc::clone(&slot);
         let started = py.detach(|| {
@@ -167,6 +172,28 @@ impl Runner {
                 return Err(raised);
             }
         }
+    }
+}
+
+/// What came of a call, and what a callable raised in it that is no failure of its own.
+struct Outcome<T> {
+    result: Result<T>,
+    interrupt: Option<PyErr>,
+}
+
+impl<T: Send> Outcome<T> {
+    fn of(work: impl FnOnce() -> Result<T>) -> Outcome<T> {
+        Outcome { result: guarded(work), interrupt: callbacks::take_interrupt() }
+    }
+
+    fn finish(self, py: Python<'_>) -> PyResult<T> {
+        if let Some(interrupt) = self.interrupt {
+            // A handle in it is closed, which may wait.
+            let result = self.result;
+            py.detach(|| drop(result));
+            return Err(interrupt);
+        }
+        self.result.map_err(|error| raise(py, &error))
     }
 }
 

@@ -1,23 +1,33 @@
 //! A session that is being recorded.
 
 use crate::arguments::{self, RawDraft, given};
+use crate::callbacks::Subscriptions;
 use crate::error::raise;
-use crate::event::Event;
+use crate::event::{Event, loads};
 use crate::events::EventIterator;
 use crate::handle::{collect, leave};
 use crate::json;
+use crate::message::{self, Message, Surface};
 use crate::records;
 use crate::run::Runner;
-use dsh_session_core::{Code, Error};
+use dsh_session_core::session::WriteState;
+use dsh_session_core::{Code, Error, Result};
 use pyo3::prelude::*;
 use pyo3::types::PyList;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-/// One session, open for appending: from `Store.create` and `Store.open_session`.
+/// One session, open for appending: from `Store.create`, `Store.resume`, `Store.fork` and `Store.open_session`.
 ///
 /// `append` accepts an event in memory; it is on the disk when `flush` or `close` has returned. Use it as a context manager. Any number of
-/// threads may use one.
+/// threads may use one. What a listener is given, and what `Store.get` gives, is a view: the same session, which it does not keep open.
+///
+/// >>> with Store() as store:
+/// ...     with store.create(id="s1") as session:
+/// ...         hello = {"id": "m1", "role": "user", "content": [], "source": {"kind": "user"}}
+/// ...         event = session.append("user/message", hello, surface="append")
+/// ...         [message.data["role"] for message in session.messages()], session.surface.nodes
+/// (['user'], [0])
 #[pyclass(frozen, module = "dsh_session", weakref)]
 #[derive(Debug)]
 pub(crate) struct Session {
@@ -25,11 +35,54 @@ pub(crate) struct Session {
     /// Taken only by dropping.
     session: Option<Arc<dsh_session_core::Session>>,
     is_closed: AtomicBool,
+    /// Whether the session stays as it is when this is dropped.
+    is_view: bool,
+    hears_flush: Option<Arc<Subscriptions>>,
 }
 
 impl Session {
-    pub(crate) fn new(runner: &Arc<Runner>, session: Arc<dsh_session_core::Session>) -> Session {
-        Session { runner: Arc::clone(runner), session: Some(session), is_closed: AtomicBool::new(false) }
+    pub(crate) fn new(
+        runner: &Arc<Runner>,
+        subscriptions: &Arc<Subscriptions>,
+        session: Arc<dsh_session_core::Session>,
+    ) -> Session {
+        Session {
+            runner: Arc::clone(runner),
+            session: Some(session),
+            is_closed: AtomicBool::new(false),
+            is_view: false,
+            hears_flush: Some(Arc::clone(subscriptions)),
+        }
+    }
+
+    /// A session that belongs to somebody else.
+    pub(crate) fn view(runner: &Arc<Runner>, session: dsh_session_core::Session) -> Session {
+        Session {
+            runner: Arc::clone(runner),
+            session: Some(Arc::new(session)),
+            is_closed: AtomicBool::new(false),
+            is_view: true,
+            hears_flush: None,
+        }
+    }
+
+    /// Reads something of the session, with the interpreter's lock released.
+    pub(crate) fn look<T: Send>(
+        &self,
+        py: Python<'_>,
+        look: impl FnOnce(&dsh_session_core::Session) -> Result<T> + Send,
+    ) -> PyResult<T> {
+        let session = self.get(py)?;
+        self.runner.in_place(py, || look(session))
+    }
+
+    fn parsed<'py>(
+        &self,
+        py: Python<'py>,
+        text: impl FnOnce(&dsh_session_core::Session) -> Option<String> + Send,
+    ) -> PyResult<Option<Bound<'py, PyAny>>> {
+        let text = self.look(py, |session| Ok(text(session)))?;
+        text.map(|text| loads(py, &text)).transpose()
     }
 
     /// The session, where using it cannot block a forked child.
@@ -39,19 +92,41 @@ impl Session {
         self.session.as_ref().ok_or_else(gone)
     }
 
-    fn append_drafts(&self, py: Python<'_>, drafts: Vec<RawDraft>) -> PyResult<Vec<Event>> {
+    fn append_drafts(&self, py: Python<'_>, drafts: Vec<RawDraft>, form: Form) -> PyResult<Vec<Event>> {
         let session = self.get(py)?;
         let events = self.runner.in_place(py, || {
             let drafts = arguments::admit_all(drafts, RawDraft::admit)
                 .map_err(|error| error.with_session_id(session.id()))?;
-            session.append_batch(&drafts)
+            match (form, &drafts[..]) {
+                (Form::Single, [single]) => session.append(single).map(|event| vec![event]),
+                _ => session.append_batch(&drafts),
+            }
         })?;
         Ok(events.into_iter().map(Event::new).collect())
     }
 
     fn append_one(&self, py: Python<'_>, draft: RawDraft) -> PyResult<Event> {
-        let mut events = self.append_drafts(py, vec![draft])?;
+        let mut events = self.append_drafts(py, vec![draft], Form::Single)?;
         events.pop().ok_or_else(|| raise(py, &Error::new(Code::Internal, "an accepted event vanished")))
+    }
+}
+
+/// Whether `current_batch_publication` is set while the events are published.
+#[derive(Clone, Copy)]
+enum Form {
+    Single,
+    Batch,
+}
+
+fn write_state(state: WriteState) -> &'static str {
+    match state {
+        WriteState::Independent => "independent",
+        WriteState::Prepared => "prepared",
+        WriteState::Entered => "entered",
+        WriteState::Announcing => "announcing",
+        WriteState::Live => "live",
+        WriteState::Failed => "failed",
+        WriteState::Removed => "removed",
     }
 }
 
@@ -74,6 +149,103 @@ impl Session {
     fn next_seq(&self, py: Python<'_>) -> PyResult<u64> {
         let session = self.get(py)?;
         self.runner.in_place(py, || Ok(session.next_seq()))
+    }
+
+    /// How many events at the beginning were inherited by a fork; 0 in a session that is not seeded.
+    #[getter]
+    fn inherited_event_count(&self, py: Python<'_>) -> PyResult<u64> {
+        Ok(self.get(py)?.inherited_event_count())
+    }
+
+    /// The length of the seed, or of the log that was resumed: where events begin that were appended to this object.
+    #[getter]
+    fn first_live_seq(&self, py: Python<'_>) -> PyResult<u64> {
+        Ok(self.get(py)?.first_live_seq())
+    }
+
+    /// The first event that was made for this object's life.
+    #[getter]
+    fn first_lifecycle_seq(&self, py: Python<'_>) -> PyResult<u64> {
+        Ok(self.get(py)?.first_lifecycle_seq())
+    }
+
+    /// Whether the session may be written: `"live"`; `"announcing"` while creation listeners are called, `"failed"` after one refused,
+    /// `"removed"` once it has left its store.
+    #[getter]
+    fn write_state(&self, py: Python<'_>) -> PyResult<&'static str> {
+        self.look(py, |session| Ok(write_state(session.write_state())))
+    }
+
+    /// The member of an `append_many` that is being published, while it is; `None` at any other time.
+    #[getter]
+    fn current_batch_publication(&self, py: Python<'_>) -> PyResult<Option<Event>> {
+        Ok(self.look(py, |session| Ok(session.current_batch_publication()))?.map(Event::new))
+    }
+
+    /// The event with this seq; `None` if there is none.
+    fn event_at(&self, py: Python<'_>, #[pyo3(from_py_with = given)] seq: u64) -> PyResult<Option<Event>> {
+        Ok(self.look(py, |session| Ok(session.event_at(seq)))?.map(Event::new))
+    }
+
+    /// What the model sees, as a list of events; it follows the session.
+    #[getter]
+    fn surface(slf: Bound<'_, Self>) -> Surface {
+        Surface::new(slf.unbind())
+    }
+
+    /// The messages that the model sees, in order. Cheap to ask for again: only what is new is looked at.
+    ///
+    /// Raises `EventRefusedError` with the rule `PROJECTION_REMOVED` where a projection that the session used was taken away.
+    fn messages(&self, py: Python<'_>) -> PyResult<Vec<Message>> {
+        let messages = self.look(py, |session| session.messages())?;
+        Ok(messages.iter().cloned().map(Message::new).collect())
+    }
+
+    /// The message that one event makes now; `None` for one that makes none, or does not exist. Raises what `messages` raises.
+    fn message_of(
+        &self,
+        py: Python<'_>,
+        #[pyo3(from_py_with = given)] seq: u64,
+    ) -> PyResult<Option<Message>> {
+        Ok(self.look(py, |session| session.message_of(seq))?.map(Message::new))
+    }
+
+    /// The conversation as a person would read it: every message event that was appended, in log order, replaced or not.
+    fn transcript(&self, py: Python<'_>) -> PyResult<Vec<Event>> {
+        let events = self.look(py, |session| Ok(session.transcript()))?;
+        Ok(events.into_iter().map(Event::new).collect())
+    }
+
+    /// The request header in force, a new dict; `None` before the first.
+    #[getter]
+    fn request_header<'py>(&self, py: Python<'py>) -> PyResult<Option<Bound<'py, PyAny>>> {
+        self.parsed(py, |session| session.request_header())
+    }
+
+    /// The request context in force, a new dict; `None` before the first.
+    #[getter]
+    fn request_context<'py>(&self, py: Python<'py>) -> PyResult<Option<Bound<'py, PyAny>>> {
+        self.parsed(py, |session| session.request_context())
+    }
+
+    /// Which tools the model was told of, and how they changed: a new dict with `tools` and `updates`.
+    #[getter]
+    fn tool_history<'py>(&self, py: Python<'py>) -> PyResult<Option<Bound<'py, PyAny>>> {
+        self.parsed(py, |session| Some(session.tool_history().to_json()))
+    }
+
+    /// The newest title: a new dict with `title`, `messageSeqs`, `source`, `eventSeq`, `updatedAt`; `None` where there is none.
+    #[getter]
+    fn title<'py>(&self, py: Python<'py>) -> PyResult<Option<Bound<'py, PyAny>>> {
+        self.parsed(py, |session| session.title().map(|title| title.to_json()))
+    }
+
+    /// What a resume would append now if the session ended here; nothing where no turn is open. `cause` is `"interrupted"` or `"forked"`.
+    #[pyo3(signature = (cause="interrupted"))]
+    fn closers(&self, py: Python<'_>, cause: &str) -> PyResult<Vec<Event>> {
+        let cause = message::cause(py, cause)?;
+        let events = self.look(py, |session| session.closers(cause))?;
+        Ok(events.into_iter().map(Event::new).collect())
     }
 
     /// What is accepted and not on the disk yet, and why, if writing has failed.
@@ -132,7 +304,20 @@ impl Session {
         for (event, index) in events.try_iter()?.zip(0_u64..) {
             drafts.push(arguments::draft(py, &event?, index)?);
         }
-        self.append_drafts(py, drafts)
+        self.append_drafts(py, drafts, Form::Batch)
+    }
+
+    /// Accepts a plugin record: any value under a name of the form `plugin:<name>/<kind>`, in lower case.
+    ///
+    /// Raises what `append` raises; `EventRefusedError` with the rule `PLUGIN_RECORD_TYPE_INVALID` for another name.
+    fn append_record(
+        &self,
+        py: Python<'_>,
+        #[pyo3(from_py_with = given)] name: String,
+        data: &Bound<'_, PyAny>,
+    ) -> PyResult<Event> {
+        let data = json::text_or_value(data).map_err(|error| raise(py, &error))?;
+        Ok(Event::new(self.look(py, |session| session.append_plugin_record(&name, data))?))
     }
 
     /// Accepts one event given as a line of JSON (`str` or `bytes`), as the command `append` does.
@@ -146,9 +331,14 @@ impl Session {
     /// The durability barrier: on return every accepted event is on the disk.
     ///
     /// Raises `SessionOwnershipLostError`, `SessionAlreadyOwnedError`, `SessionAlreadyExistsError`, `DshIOError`,
-    /// `SessionHandleClosedError`; the events wait on, in order.
+    /// `SessionHandleClosedError`; the events wait on, in order. `FlushFailedError` where a flush listener failed, with what it raised as
+    /// its cause.
     fn flush(&self, py: Python<'_>) -> PyResult<()> {
         let session = Arc::clone(self.get(py)?);
+        if self.hears_flush.as_ref().is_some_and(|listeners| listeners.hears_flush.load(Ordering::Acquire)) {
+            // Listeners are called on the thread that flushes.
+            return self.runner.in_place(py, || session.flush());
+        }
         self.runner.change(py, move |cancel| session.flush_with(cancel))
     }
 
@@ -200,6 +390,16 @@ impl Session {
 
 impl Drop for Session {
     fn drop(&mut self) {
+        if self.is_view {
+            let view = self.session.take();
+            if self.runner.is_forked() {
+                std::mem::forget(view);
+            } else {
+                // The last part of a session that is closed may go with it, and its store's thread with that.
+                let _: Option<()> = Python::try_attach(|py| py.detach(|| drop(view)));
+            }
+            return;
+        }
         let is_closed = self.closed();
         let what = format!("{self:?}");
         let what = self.session.as_ref().map_or(what, |session| format!("session {:?}", session.id()));

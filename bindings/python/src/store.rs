@@ -1,25 +1,34 @@
 //! A root of sessions, opened.
 
 use crate::arguments::{self, Header, given};
+use crate::callbacks::{self, Callback, Registered, Subscription, Subscriptions};
 use crate::error::raise;
 use crate::events::EventIterator;
 use crate::handle::{Close, OpenHandles, OpenLog, leave};
 use crate::log::SessionLog;
+use crate::message;
 use crate::query::{RowIterator, SalvageIterator, Verifier};
 use crate::records;
 use crate::run::{self, Runner};
 use crate::session::Session;
-use dsh_session_core::{ListMode, ReadLimits, Removal, Result};
+use dsh_session_core::event::Vocabulary;
+use dsh_session_core::session::ProjectionContext;
+use dsh_session_core::store::SessionStore;
+use dsh_session_core::{Code, Error, ListMode, ReadLimits, Removal, Result};
 use pyo3::prelude::*;
 use pyo3::types::PyList;
+use std::collections::BTreeMap;
 use std::path::PathBuf;
+use std::sync::atomic::Ordering;
 use std::sync::{Arc, Weak};
 
 /// A root of sessions.
 ///
 /// `root` is a folder, made by the first session; `None` keeps everything in memory. `encoding` is `"zstd"` or `"none"`; left out, new
 /// sessions follow what the root already uses. The limits are bounds of what is read, in bytes of text and levels of nesting;
-/// `threads` is how many threads decode one compressed log.
+/// `threads` is how many threads decode one compressed log. `event_types` are the event types that the program registers, each with
+/// whether its events change earlier messages (then it needs a projection). With `checks_stored_rules` off, an append is accepted even if
+/// no reader would take the log afterwards.
 ///
 /// Closing a store, or leaving its `with` block, closes the sessions and logs opened from it. Any number of threads may use one.
 ///
@@ -32,15 +41,45 @@ use std::sync::{Arc, Weak};
 #[pyclass(frozen, module = "dsh_session", weakref)]
 #[derive(Debug)]
 pub(crate) struct Store {
-    store: dsh_session_core::Store,
+    /// Taken only by dropping.
+    store: Option<dsh_session_core::Store>,
     runner: Arc<Runner>,
     open: Arc<OpenHandles>,
+    subscriptions: Arc<Subscriptions>,
 }
 
 impl Store {
+    fn core(&self, py: Python<'_>) -> PyResult<&dsh_session_core::Store> {
+        let gone = || raise(py, &Error::new(Code::HandleClosed, "the store is being collected"));
+        self.store.as_ref().ok_or_else(gone)
+    }
+
     /// Everything a call needs that may outlive it.
-    fn shared(&self) -> (dsh_session_core::Store, Arc<OpenHandles>) {
-        (self.store.clone(), Arc::clone(&self.open))
+    fn shared(&self, py: Python<'_>) -> PyResult<(dsh_session_core::Store, Arc<OpenHandles>)> {
+        Ok((self.core(py)?.clone(), Arc::clone(&self.open)))
+    }
+
+    fn session(&self, session: Arc<dsh_session_core::Session>) -> Session {
+        Session::new(&self.runner, &self.subscriptions, session)
+    }
+
+    /// Registers a callable, with the interpreter's lock released.
+    fn register(
+        &self,
+        py: Python<'_>,
+        function: &Bound<'_, PyAny>,
+        register: impl FnOnce(&SessionStore, Callback) -> Result<Registered> + Send,
+    ) -> PyResult<Subscription> {
+        if !function.is_callable() {
+            return Err(raise(py, &arguments::invalid("what is registered is not callable")));
+        }
+        let callback = Callback::new(&self.runner, function.clone().unbind());
+        let store = self.core(py)?;
+        let registered = self.runner.in_place(py, || {
+            self.open.check_open()?;
+            register(store.live(), callback)
+        })?;
+        Ok(self.subscriptions.add(registered))
     }
 }
 
@@ -55,7 +94,8 @@ fn keep<T: Close + 'static>(open: &OpenHandles, handle: T) -> Result<Arc<T>> {
 #[pymethods]
 impl Store {
     #[new]
-    #[pyo3(signature = (root=None, *, encoding=None, row_bytes_max=None, header_bytes_max=None, depth_max=None, threads=None))]
+    #[pyo3(signature = (root=None, *, encoding=None, row_bytes_max=None, header_bytes_max=None, depth_max=None, threads=None, event_types=None, checks_stored_rules=true))]
+    #[expect(clippy::too_many_arguments, reason = "keywords of one Python call")]
     fn new(
         py: Python<'_>,
         #[pyo3(from_py_with = arguments::path)] root: Option<PathBuf>,
@@ -64,6 +104,8 @@ impl Store {
         #[pyo3(from_py_with = given)] header_bytes_max: Option<u64>,
         #[pyo3(from_py_with = given)] depth_max: Option<u32>,
         #[pyo3(from_py_with = given)] threads: Option<usize>,
+        #[pyo3(from_py_with = given)] event_types: Option<BTreeMap<String, bool>>,
+        checks_stored_rules: bool,
     ) -> PyResult<Store> {
         let encoding =
             encoding.as_deref().map(arguments::encoding).transpose().map_err(|error| raise(py, &error))?;
@@ -76,33 +118,115 @@ impl Store {
         };
         let runner = Runner::new();
         let store = runner.read(py, move |_| {
-            let Some(root) = root else { return dsh_session_core::Store::in_memory() };
-            let mut builder = dsh_session_core::Store::builder(root).limits(limits);
+            let mut builder = match root {
+                Some(root) => dsh_session_core::Store::builder(root),
+                None => dsh_session_core::Store::memory_builder(),
+            };
+            let types = event_types.into_iter().flatten();
+            let vocabulary = types.fold(Vocabulary::default(), |known, (kind, changes_messages)| {
+                known.and_type(kind, changes_messages)
+            });
+            builder = builder.limits(limits).vocabulary(vocabulary).reporter(callbacks::reporter());
+            builder = builder.checks_stored_rules(checks_stored_rules);
             if let Some(encoding) = encoding {
                 builder = builder.encoding(encoding);
             }
             builder.open()
         })?;
-        Ok(Store { store, runner, open: Arc::default() })
+        Ok(Store { store: Some(store), runner, open: Arc::default(), subscriptions: Arc::default() })
     }
 
     /// The root, absolute; `None` for a store in memory.
     #[getter]
     fn root(&self) -> Option<PathBuf> {
-        self.store.root().map(ToOwned::to_owned)
+        self.store.as_ref()?.root().map(ToOwned::to_owned)
     }
 
     /// A new session, open for appending; its `id` is made unless given. It is on the disk with its first written batch, or when
     /// `flush` has returned.
     ///
-    /// `created_at` is in milliseconds since 1970, the clock's unless given; `cwd` is an absolute path.
+    /// `created_at` is in milliseconds since 1970, the clock's unless given; `cwd` is an absolute path. `seed` are the events that the
+    /// session begins with (`Event`s, or whole rows as dicts or JSON text); it is on the disk with them when this returns. With
+    /// `inherited_event_count`, that many of them are inherited from another session (see `fork_seed`).
     ///
-    /// Raises `InvalidArgumentError`, `SessionAlreadyExistsError`, `SessionConflictError`, `DshIOError`.
-    #[pyo3(signature = (*, id=None, cwd=None, parent_session=None, created_at=None, agent_preset=None, origin=None, delegation_depth=None))]
+    /// Raises `InvalidArgumentError`, `SessionAlreadyExistsError`, `SessionConflictError`, `DshIOError`; `SessionRefusedError` for a seed
+    /// that breaks a rule, with the `index` of the event, and where a creation listener refuses, with what it raised as its cause.
+    #[pyo3(signature = (*, id=None, cwd=None, parent_session=None, created_at=None, agent_preset=None, origin=None, delegation_depth=None, seed=None, inherited_event_count=None))]
     #[expect(clippy::too_many_arguments, reason = "keywords of one Python call")]
     fn create(
         &self,
         py: Python<'_>,
+        #[pyo3(from_py_with = given)] id: Option<String>,
+        #[pyo3(from_py_with = arguments::path)] cwd: Option<PathBuf>,
+        #[pyo3(from_py_with = given)] parent_session: Option<String>,
+        #[pyo3(from_py_with = given)] created_at: Option<u64>,
+        #[pyo3(from_py_with = given)] agent_preset: Option<String>,
+        #[pyo3(from_py_with = given)] origin: Option<String>,
+        #[pyo3(from_py_with = given)] delegation_depth: Option<u64>,
+        seed: Option<&Bound<'_, PyAny>>,
+        #[pyo3(from_py_with = given)] inherited_event_count: Option<u64>,
+    ) -> PyResult<Session> {
+        let seed = seed.map(|rows| message::events(py, rows)).transpose()?;
+        let header = Header {
+            id,
+            cwd,
+            parent_session,
+            created_at,
+            agent_preset,
+            origin,
+            delegation_depth,
+            is_seeded: inherited_event_count.is_some(),
+            inherited_event_count,
+            seed,
+        };
+        let (store, open) = self.shared(py)?;
+        let session = self.runner.change(py, move |_| {
+            open.check_open()?;
+            keep(&open, store.create(header.into_new_session()?)?)
+        })?;
+        Ok(self.session(session))
+    }
+
+    /// Resumes a stored session: its log is read and checked, a turn that was interrupted is closed with the results that are missing,
+    /// the marker of a new life is added, and all of that is on the disk when this returns.
+    ///
+    /// Raises what `open_session` raises; `SessionRefusedError` where a creation listener refuses, with what it raised as its cause.
+    ///
+    /// >>> with Store() as store:
+    /// ...     with store.create(id="s1") as session:
+    /// ...         event = session.append("turn/start", {"turn": 1})
+    /// ...     with store.resume("s1") as session:
+    /// ...         [event.type for event in session.events()]
+    /// ['turn/start', 'turn/end', 'session/end-seed']
+    fn resume(&self, py: Python<'_>, #[pyo3(from_py_with = given)] id: String) -> PyResult<Session> {
+        let (store, open) = self.shared(py)?;
+        let session = self.runner.change(py, move |cancel| {
+            open.check_open()?;
+            keep(&open, store.resume_with(&id, cancel)?)
+        })?;
+        Ok(self.session(session))
+    }
+
+    /// A new session that begins with the events of another, live or stored: up to the event `at`, or, without one, up to the end of its
+    /// last finished turn. A turn that is open at `at` is closed in the child. The source is only read; the child has its `cwd` and its
+    /// preset unless the keywords say otherwise, which are those of `create`.
+    ///
+    /// Raises `SessionPersistenceNotFoundError`; `ForkUnavailableError` for an event that the source does not have, or a source without a
+    /// finished turn; what reading the source and `create` raise.
+    ///
+    /// >>> with Store() as store:
+    /// ...     with store.create(id="s1", cwd="/repo") as session:
+    /// ...         event = session.append("turn/start", {"turn": 1})
+    /// ...         with store.fork("s1", at=0) as child:
+    /// ...             [event.type for event in child.events()], child.inherited_event_count, child.header.cwd
+    /// (['turn/start', 'session/end-seed', 'turn/end'], 1, '/repo')
+    #[pyo3(signature = (source_id, at=None, *, id=None, cwd=None, parent_session=None, created_at=None, agent_preset=None, origin=None, delegation_depth=None))]
+    #[expect(clippy::too_many_arguments, reason = "keywords of one Python call")]
+    fn fork(
+        &self,
+        py: Python<'_>,
+        #[pyo3(from_py_with = given)] source_id: String,
+        #[pyo3(from_py_with = given)] at: Option<u64>,
         #[pyo3(from_py_with = given)] id: Option<String>,
         #[pyo3(from_py_with = arguments::path)] cwd: Option<PathBuf>,
         #[pyo3(from_py_with = given)] parent_session: Option<String>,
@@ -121,25 +245,149 @@ impl Store {
             delegation_depth,
             ..Header::default()
         };
-        let (store, open) = self.shared();
-        let session = self.runner.change(py, move |_| {
+        let (store, open) = self.shared(py)?;
+        let session = self.runner.change(py, move |cancel| {
             open.check_open()?;
-            keep(&open, store.create(header.into_new_session()?)?)
+            keep(&open, store.fork_with(&source_id, at, header.into_new_session()?, cancel)?)
         })?;
-        Ok(Session::new(&self.runner, session))
+        Ok(self.session(session))
     }
 
-    /// A stored session, open for appending where its log ends. Its whole log is read and checked.
+    /// The live session of an id, as a view that does not keep it open; `None` if it is not live in this store.
+    ///
+    /// >>> with Store() as store:
+    /// ...     with store.create(id="s1") as session:
+    /// ...         event = store.get("s1").append("turn/start", {"turn": 1})
+    /// ...         before = session.next_seq
+    /// ...     before, store.get("s1")
+    /// (1, None)
+    fn get(&self, py: Python<'_>, #[pyo3(from_py_with = given)] id: String) -> PyResult<Option<Session>> {
+        let store = self.core(py)?;
+        let found = self.runner.in_place(py, || {
+            self.open.check_open()?;
+            // The first one keeps the session open, for as long as this takes.
+            Ok(store.get(&id).and_then(|_open| store.live().get(&id)))
+        })?;
+        Ok(found.map(|session| Session::view(&self.runner, session)))
+    }
+
+    /// The ids of the live sessions, in the order in which they were opened.
+    fn live_ids(&self, py: Python<'_>) -> PyResult<Vec<String>> {
+        let store = self.core(py)?;
+        self.runner.in_place(py, || Ok(store.live_ids()))
+    }
+
+    /// Calls `listener(session, event)` with each event that a live session commits, in order, on the appending thread.
+    ///
+    /// It may read anything and append to other sessions; it must not wait for another thread that appends to this store. An exception
+    /// is logged (logger `dsh_session`) and changes nothing. The session it gets is a view, which keeps nothing open.
+    ///
+    /// >>> seen = []
+    /// >>> with Store() as store:
+    /// ...     subscription = store.on_event(lambda session, event: seen.append((session.id, event.seq, event.type)))
+    /// ...     with store.create(id="s1") as session:
+    /// ...         event = session.append("turn/start", {"turn": 1})
+    /// >>> seen
+    /// [('s1', 0, 'turn/start')]
+    fn on_event(&self, py: Python<'_>, listener: &Bound<'_, PyAny>) -> PyResult<Subscription> {
+        self.register(py, listener, |live, callback| {
+            let listener = move |session: &_, event: &_| callback.tell("events", session, Some(event));
+            Ok(Registered::Listener(live.on_event(listener)))
+        })
+    }
+
+    /// Calls `listener(session)` when a session is announced, before it may be written: an exception refuses it, `create` then raises
+    /// `SessionRefusedError` with the exception as its cause. It may be called on a thread of the library, while yours waits.
+    fn on_created(&self, py: Python<'_>, listener: &Bound<'_, PyAny>) -> PyResult<Subscription> {
+        self.register(py, listener, |live, callback| {
+            let listener = move |session: &_| callback.ask(Code::SessionRefused, session, None);
+            Ok(Registered::Listener(live.on_created(listener)))
+        })
+    }
+
+    /// Calls `listener(session)` when a session has left the store, on the closing thread. An exception is logged.
+    fn on_disposed(&self, py: Python<'_>, listener: &Bound<'_, PyAny>) -> PyResult<Subscription> {
+        self.register(py, listener, |live, callback| {
+            let listener = move |session: &_| callback.tell("the disposal", session, None);
+            Ok(Registered::Listener(live.on_disposed(listener)))
+        })
+    }
+
+    /// Calls `listener(session)` when a session is flushed, once its events are on the disk, on the flushing thread. An exception makes
+    /// the flush raise `FlushFailedError`, with it as the cause.
+    fn on_flush(&self, py: Python<'_>, listener: &Bound<'_, PyAny>) -> PyResult<Subscription> {
+        self.subscriptions.hears_flush.store(true, Ordering::Release);
+        self.register(py, listener, |live, callback| {
+            let listener = move |session: &_| callback.ask(Code::FlushFailed, session, None);
+            Ok(Registered::Listener(live.on_flush(listener)))
+        })
+    }
+
+    /// Calls `validator(session, event)` for each event before it is accepted: an exception refuses the append, which raises
+    /// `EventRefusedError` with the rule `DISPATCH_REJECTED` and the exception as its cause. It must not change anything.
+    ///
+    /// >>> def no_second_turn(session, event):
+    /// ...     if event.data.get("turn") == 2:
+    /// ...         raise RuntimeError("one turn is enough")
+    /// >>> with Store() as store:
+    /// ...     subscription = store.add_validator(no_second_turn)
+    /// ...     with store.create(id="s1") as session:
+    /// ...         try:
+    /// ...             event = session.append("turn/start", {"turn": 2})
+    /// ...         except ValueError as error:
+    /// ...             error.rule, error.__cause__, session.next_seq
+    /// ('DISPATCH_REJECTED', RuntimeError('one turn is enough'), 0)
+    fn add_validator(&self, py: Python<'_>, validator: &Bound<'_, PyAny>) -> PyResult<Subscription> {
+        self.register(py, validator, |live, callback| {
+            let validator =
+                move |session: &_, event: &_| callback.ask(Code::EventRefused, session, Some(event));
+            Ok(Registered::Listener(live.add_validator(validator)))
+        })
+    }
+
+    /// Has `projection(event, context)` decide what an event of a type does to the messages before it: a dict from seqs on the surface to
+    /// messages, or pairs of them, with their ids unchanged. It must be pure: same events, same decision. An exception refuses the event
+    /// (`PROJECTION_REJECTED`) and is the cause. `context` is a `ProjectionContext`.
+    ///
+    /// The type is one that the store was opened with in `event_types`, as `True`. `image/offload` has its projection already.
+    ///
+    /// Raises `SessionRefusedError` with the rule `PROJECTION_ALREADY_REGISTERED`, `InvalidArgumentError` for a type that makes messages.
+    ///
+    /// >>> hello = {"id": "m1", "role": "user", "content": [], "source": {"kind": "user"}}
+    /// >>> def tag(event, context):
+    /// ...     return {seq: {**context.message(seq).data, "tag": event.data["tag"]} for seq in context.nodes}
+    /// >>> with Store(event_types={"acme/tag": True}) as store:
+    /// ...     subscription = store.register_projection("acme/tag", tag)
+    /// ...     with store.create(id="s1") as session:
+    /// ...         events = session.append_many([
+    /// ...             {"type": "user/message", "data": hello, "surfaceOp": "append"}, ("acme/tag", {"tag": "new"})])
+    /// ...         session.messages()[0].data["tag"]
+    /// 'new'
+    fn register_projection(
+        &self,
+        py: Python<'_>,
+        #[pyo3(from_py_with = given)] event_type: String,
+        projection: &Bound<'_, PyAny>,
+    ) -> PyResult<Subscription> {
+        self.register(py, projection, |live, callback| {
+            let projection =
+                move |event: &_, context: &ProjectionContext<'_>| callback.project(event, context);
+            Ok(Registered::Projection(live.projections().register(event_type, projection)?))
+        })
+    }
+
+    /// A stored session, open for appending where its log ends, in the middle of a turn if that is where it ends: for programs that go on
+    /// in the writer's name, such as importers. An agent that comes back calls `resume`. Its whole log is read and checked.
     ///
     /// Raises `SessionPersistenceNotFoundError`, `SessionAlreadyOwnedError`, `SessionPersistenceCorruptionError`,
     /// `SessionFormatUnsupportedError`, `SessionConflictError`, `DshIOError`.
     fn open_session(&self, py: Python<'_>, #[pyo3(from_py_with = given)] id: String) -> PyResult<Session> {
-        let (store, open) = self.shared();
+        let (store, open) = self.shared(py)?;
         let session = self.runner.change(py, move |cancel| {
             open.check_open()?;
             keep(&open, store.open_session_with(&id, cancel)?)
         })?;
-        Ok(Session::new(&self.runner, session))
+        Ok(self.session(session))
     }
 
     /// A channel onto a stored log, one floor below sessions: whole rows, and every append is on the disk when it returns.
@@ -153,7 +401,7 @@ impl Store {
         access: &str,
     ) -> PyResult<SessionLog> {
         let access = arguments::access(access).map_err(|error| raise(py, &error))?;
-        let (store, open) = self.shared();
+        let (store, open) = self.shared(py)?;
         let log = self.runner.change(py, move |cancel| {
             open.check_open()?;
             keep(&open, OpenLog(store.persistence().open(&id, access, cancel)?))
@@ -189,8 +437,9 @@ impl Store {
             delegation_depth,
             is_seeded,
             inherited_event_count,
+            seed: None,
         };
-        let (store, open) = self.shared();
+        let (store, open) = self.shared(py)?;
         let log = self.runner.change(py, move |_| {
             open.check_open()?;
             keep(&open, OpenLog(store.create_log(header.into_new_session()?)?))
@@ -211,7 +460,7 @@ impl Store {
         #[pyo3(from_py_with = given)] newest: Option<u64>,
     ) -> PyResult<EventIterator> {
         let range = arguments::range(py, from_seq, count, newest)?;
-        let (store, open) = self.shared();
+        let (store, open) = self.shared(py)?;
         let events = self.runner.read(py, move |cancel| {
             open.check_open()?;
             store.events_with(&id, range, cancel)
@@ -225,7 +474,7 @@ impl Store {
         py: Python<'py>,
         #[pyo3(from_py_with = given)] id: String,
     ) -> PyResult<Option<Bound<'py, PyAny>>> {
-        let (store, open) = self.shared();
+        let (store, open) = self.shared(py)?;
         let found = self.runner.read(py, move |cancel| {
             open.check_open()?;
             store.persistence().stat(&id, cancel)
@@ -239,7 +488,7 @@ impl Store {
     #[pyo3(signature = (*, strict=false))]
     fn list<'py>(&self, py: Python<'py>, strict: bool) -> PyResult<Bound<'py, PyAny>> {
         let mode = if strict { ListMode::Strict } else { ListMode::Tolerant };
-        let (store, open) = self.shared();
+        let (store, open) = self.shared(py)?;
         let listing = self.runner.read(py, move |cancel| {
             open.check_open()?;
             store.list_with(mode, cancel)
@@ -284,7 +533,7 @@ impl Store {
         py: Python<'_>,
         #[pyo3(from_py_with = given)] id: Option<String>,
     ) -> PyResult<Verifier> {
-        let (store, open) = self.shared();
+        let (store, open) = self.shared(py)?;
         let token = run::current_token();
         let for_steps = token.clone();
         let verifications = self.runner.read_by(py, &token, move || {
@@ -313,7 +562,7 @@ impl Store {
         #[pyo3(from_py_with = given)] id: String,
         all: bool,
     ) -> PyResult<SalvageIterator> {
-        let (store, open) = self.shared();
+        let (store, open) = self.shared(py)?;
         let salvage = self.runner.read(py, move |cancel| {
             open.check_open()?;
             store.salvage_with(&id, cancel)
@@ -332,7 +581,7 @@ impl Store {
     /// ...     [(row.line, row.type, row.problem) for row in store.rows("s1")]
     /// [(1, 'session', None), (2, 'turn/start', None)]
     fn rows(&self, py: Python<'_>, #[pyo3(from_py_with = given)] id: String) -> PyResult<RowIterator> {
-        let (store, open) = self.shared();
+        let (store, open) = self.shared(py)?;
         let rows = self.runner.read(py, move |cancel| {
             open.check_open()?;
             store.rows(&id, cancel)
@@ -355,7 +604,7 @@ impl Store {
         py: Python<'py>,
         #[pyo3(from_py_with = given)] id: Option<String>,
     ) -> PyResult<Bound<'py, PyAny>> {
-        let (store, open) = self.shared();
+        let (store, open) = self.shared(py)?;
         let stats = self.runner.read(py, move |cancel| {
             open.check_open()?;
             store.stats(id.as_deref(), cancel)
@@ -383,7 +632,7 @@ impl Store {
         trash: bool,
     ) -> PyResult<Option<PathBuf>> {
         let how = if trash { Removal::Trash } else { Removal::Delete };
-        let (store, open) = self.shared();
+        let (store, open) = self.shared(py)?;
         self.runner.change(py, move |cancel| {
             open.check_open()?;
             store.persistence().remove(&id, how, cancel)
@@ -402,16 +651,24 @@ impl Store {
     /// ...         session.pending.events
     /// 0
     fn flush(&self, py: Python<'_>) -> PyResult<()> {
-        let (store, open) = self.shared();
+        let (store, open) = self.shared(py)?;
+        if self.subscriptions.hears_flush.load(Ordering::Acquire) {
+            // Listeners are called on the thread that flushes.
+            return self.runner.in_place(py, move || open.check_open().and_then(|()| store.flush()));
+        }
         self.runner.change(py, move |_| {
             open.check_open()?;
             store.flush()
         })
     }
 
-    /// Closes the sessions and logs opened from this store, and the store. A second close does nothing.
+    /// Closes the sessions and logs opened from this store, and the store; its listeners are forgotten then. A second close does nothing.
     fn close(&self, py: Python<'_>) -> PyResult<()> {
-        self.runner.in_place(py, || self.open.close())
+        self.runner.in_place(py, || {
+            let closed = self.open.close();
+            self.subscriptions.cancel_all();
+            closed
+        })
     }
 
     fn __enter__(slf: PyRef<'_, Self>) -> PyRef<'_, Self> {
@@ -431,9 +688,21 @@ impl Store {
     }
 
     fn __repr__(&self) -> String {
-        match self.store.root() {
+        match self.root() {
             Some(root) => format!("Store({:?})", root.display().to_string()),
             None => "Store()".to_owned(),
         }
+    }
+}
+
+impl Drop for Store {
+    fn drop(&mut self) {
+        let store = self.store.take();
+        if self.runner.is_forked() {
+            std::mem::forget(store);
+            return;
+        }
+        // The thread that writes in the background ends with the store, and may be waiting for the interpreter's lock to log something.
+        let _: Option<()> = Python::try_attach(|py| py.detach(|| drop(store)));
     }
 }

@@ -8,8 +8,10 @@ mod code;
 
 pub use code::{Code, Group};
 
+use std::any::Any;
 use std::fmt;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 /// The result of every fallible call of the library.
 pub type Result<T, E = Error> = std::result::Result<T, E>;
@@ -87,6 +89,7 @@ struct Facts {
     os: Option<i32>,
     advice: Option<String>,
     causes: Vec<Error>,
+    host: Option<Arc<dyn Any + Send + Sync>>,
 }
 
 macro_rules! fact {
@@ -272,6 +275,19 @@ impl Error {
         self
     }
 
+    /// What the host's own callback failed with, given back as it came: an exception of another language.
+    #[must_use]
+    pub fn host(&self) -> Option<&Arc<dyn Any + Send + Sync>> {
+        self.facts.host.as_ref()
+    }
+
+    /// Adds [`host`](Self::host).
+    #[must_use]
+    pub fn with_host(mut self, failure: Arc<dyn Any + Send + Sync>) -> Self {
+        self.facts.host = Some(failure);
+        self
+    }
+
     /// A copy with the same facts, for an outcome that several callers receive.
     #[must_use]
     pub fn duplicate(&self) -> Self {
@@ -287,6 +303,7 @@ impl Error {
             json_path: f.json_path.clone(),
             advice: f.advice.clone(),
             causes: f.causes.iter().map(Error::duplicate).collect(),
+            host: f.host.clone(),
             ..*f
         };
         Error { facts: Box::new(facts) }

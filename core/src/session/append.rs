@@ -170,9 +170,14 @@ impl Session {
             return Ok(());
         }
         let validators = hub.validators.current();
+        if validators.is_empty() {
+            return Ok(());
+        }
+        // A validator that keeps what it sees does not keep the session open.
+        let seen = self.unkept();
         for (index, event) in acceptance.earlier.events.iter().enumerate() {
             for (_, validator) in validators.iter() {
-                let ran = catch_unwind(AssertUnwindSafe(|| validator(self, event)));
+                let ran = catch_unwind(AssertUnwindSafe(|| validator(&seen, event)));
                 let outcome = ran.unwrap_or_else(|_| Err(Error::new(Code::Panic, "a validator panicked")));
                 outcome.map_err(|cause| {
                     let message = format!("a validator refused the event: {}", cause.message());

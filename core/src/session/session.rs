@@ -426,9 +426,10 @@ impl Session {
             durability.flush(cancel)?;
         }
         let listeners = self.hub().on_flush.current();
+        let seen = self.unkept();
         let mut first_failure = None;
         for (_, listener) in listeners.iter() {
-            let called = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| listener(self)));
+            let called = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| listener(&seen)));
             let outcome =
                 called.unwrap_or_else(|_| Err(Error::new(Code::Panic, "a flush listener panicked")));
             first_failure = first_failure.or(outcome.err());

@@ -151,6 +151,48 @@ class SessionRefusedError(DshError, ValueError):
 
     code = "SESSION_REFUSED"
 
+class SessionNotLiveError(DshError, ValueError):
+    """``SESSION_NOT_LIVE``, 202. The session object is not the one that is live under its id. What to do: ask the store for
+    the session that is live now.
+    """
+
+    code = "SESSION_NOT_LIVE"
+
+class InvalidBoundaryError(DshError, ValueError):
+    """``INVALID_BOUNDARY``, 203. The boundary of a fork is no event of the source. What to do: name an event that exists, from
+    0 to the last.
+    """
+
+    code = "INVALID_BOUNDARY"
+
+class SessionAlreadyEnteredError(DshError, ValueError):
+    """``SESSION_ALREADY_ENTERED``, 204. A session enters a store once in its life. What to do: build a new session from the
+    same events.
+    """
+
+    code = "SESSION_ALREADY_ENTERED"
+
+class AlreadyAnnouncedError(DshError, ValueError):
+    """``ALREADY_ANNOUNCED``, 205. The announcement of the session has begun before. What to do: detach the session and build a
+    new one if its announcement failed.
+    """
+
+    code = "ALREADY_ANNOUNCED"
+
+class FlushFailedError(DshError, RuntimeError):
+    """``FLUSH_FAILED``, 206. A listener could not make the session durable. What to do: look at the cause, resolve it and
+    flush again.
+    """
+
+    code = "FLUSH_FAILED"
+
+class ForkUnavailableError(DshError, ValueError):
+    """``FORK_UNAVAILABLE``, 400. The source has no place at which it can be forked. What to do: name an event of the source,
+    or wait until a turn has ended.
+    """
+
+    code = "FORK_UNAVAILABLE"
+
 
 BY_CODE: dict[str, type[DshError]] = {
     "INVALID_ARGUMENT": InvalidArgumentError,
@@ -175,24 +217,36 @@ BY_CODE: dict[str, type[DshError]] = {
     "IO": DshIOError,
     "EVENT_REFUSED": EventRefusedError,
     "SESSION_REFUSED": SessionRefusedError,
+    "SESSION_NOT_LIVE": SessionNotLiveError,
+    "INVALID_BOUNDARY": InvalidBoundaryError,
+    "SESSION_ALREADY_ENTERED": SessionAlreadyEnteredError,
+    "ALREADY_ANNOUNCED": AlreadyAnnouncedError,
+    "FLUSH_FAILED": FlushFailedError,
+    "FORK_UNAVAILABLE": ForkUnavailableError,
 }
 
 __all__ = [
+    "AlreadyAnnouncedError",
     "CancelledError",
     "DshIOError",
     "EventRefusedError",
+    "FlushFailedError",
+    "ForkUnavailableError",
     "ForkedProcessError",
     "InternalError",
     "InvalidArgumentError",
+    "InvalidBoundaryError",
     "LimitExceededError",
     "NotLosslessJsonError",
     "OutOfMemoryError",
     "PanicError",
+    "SessionAlreadyEnteredError",
     "SessionAlreadyExistsError",
     "SessionAlreadyOwnedError",
     "SessionConflictError",
     "SessionFormatUnsupportedError",
     "SessionHandleClosedError",
+    "SessionNotLiveError",
     "SessionOwnershipLostError",
     "SessionPersistenceCorruptionError",
     "SessionPersistenceNotFoundError",

@@ -10,13 +10,24 @@ from ._codes import BY_CODE
 
 
 def from_native(
-    code: str, text: str, message: str, advice: str, facts: Mapping[str, object], causes: Sequence[DshError]
+    code: str,
+    text: str,
+    message: str,
+    advice: str,
+    facts: Mapping[str, object],
+    causes: Sequence[DshError],
+    raised: BaseException | None,
 ) -> DshError:
-    """The exception of a code with its facts. A code newer than the table is still a ``DshError``."""
+    """The exception of a code with its facts. A code newer than the table is still a ``DshError``.
+
+    ``raised`` is what a callable of the program raised, where that is the reason.
+    """
     kind = BY_CODE.get(code, DshError)
     error = kind(facts.get("os"), text) if issubclass(kind, OSError) else kind(text)
     vars(error).update(facts, code=code, message=message, advice=advice, causes=tuple(causes))
-    if causes:
+    if raised is not None:
+        error.__cause__ = raised
+    elif causes:
         error.__cause__ = causes[0]
     return error
 

@@ -6,9 +6,12 @@ import json
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import NamedTuple, overload
+from typing import TYPE_CHECKING, Any, NamedTuple, overload
 
 from ._base import DshError
+
+if TYPE_CHECKING:
+    from ._native import Message
 
 
 class Replace(NamedTuple):
@@ -85,6 +88,46 @@ class Listing(Sequence[SessionRecord]):
     def __getitem__(self, index: slice) -> tuple[SessionRecord, ...]: ...
     def __getitem__(self, index: int | slice) -> SessionRecord | tuple[SessionRecord, ...]:
         return self.sessions[index]
+
+
+class Replacement(NamedTuple):
+    """One replacement of a range of the surface by an event."""
+
+    seq: int
+    """The replacing event."""
+    start_seq: int
+    end_seq: int
+    shadowed_seqs: tuple[int, ...]
+    """Everything in the range, in surface order."""
+
+
+@dataclass(frozen=True)
+class FoldedSurface:
+    """What a list of events leaves on the surface."""
+
+    nodes: tuple[int, ...]
+    """The seqs on the surface, in model order."""
+    replacements: tuple[Replacement, ...]
+    """Every replacement, in the order of the log."""
+    messages: tuple[Message, ...]
+    """The messages that the model sees, in order."""
+    projected_messages: tuple[Message, ...]
+    """The messages that projections changed, by seq."""
+    replace_generation: int
+    content_generation: int
+
+
+@dataclass(frozen=True)
+class Folds:
+    """What a list of events says of the next request and of itself."""
+
+    request_header: dict[str, Any] | None
+    request_context: dict[str, Any] | None
+    tool_history: dict[str, Any]
+    title: dict[str, Any] | None
+
+    # Dicts have no hash.
+    __hash__ = None  # type: ignore[assignment]
 
 
 @dataclass(frozen=True)
