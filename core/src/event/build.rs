@@ -241,24 +241,27 @@ impl EventDraft {
     }
 
     fn row_text(&self, seq: u64, now_ms: i64) -> Result<String> {
-        let mut text = String::with_capacity(self.kind.len() + self.data.len() + 96);
-        text.push_str("{\"type\":");
-        json::print_string(&mut text, &self.kind);
         let time = self.time.unwrap_or(now_ms);
-        // Writing to a string cannot fail.
-        let _ = write!(text, ",\"seq\":{seq},\"time\":{time},\"data\":");
-        text.push_str(&self.data);
-        // The order of `format.md` 3.2.
-        match &self.source_event_seqs {
+        let sources = match &self.source_event_seqs {
             Some(Sources::Seqs(seqs)) => {
                 check_sources(seqs, seq)?;
-                text.push_str(",\"sourceEventSeqs\":");
-                text.push_str(&source_ranges::encode(seqs));
+                Some(source_ranges::encode(seqs))
             }
             Some(Sources::Malformed(fault)) => {
                 return Err(sources_invalid(format!("`sourceEventSeqs` is malformed: {fault}")));
             }
-            None => {}
+            None => None,
+        };
+        let mut text = String::with_capacity(self.row_bytes(seq, time, sources.as_deref()));
+        text.push_str("{\"type\":");
+        json::print_string(&mut text, &self.kind);
+        // Writing to a string cannot fail.
+        let _ = write!(text, ",\"seq\":{seq},\"time\":{time},\"data\":");
+        text.push_str(&self.data);
+        // The order of `format.md` 3.2.
+        if let Some(sources) = &sources {
+            text.push_str(",\"sourceEventSeqs\":");
+            text.push_str(sources);
         }
         if let Some(op) = &self.surface_op {
             text.push_str(",\"surfaceOp\":");
@@ -269,6 +272,17 @@ impl EventDraft {
         }
         text.push('}');
         Ok(text)
+    }
+
+    /// How long the row is, unless its type is written with escapes: an event is held for long, and room that it does not need with it.
+    fn row_bytes(&self, seq: u64, time: i64, sources: Option<&str>) -> usize {
+        let digits = |number: u64| number.checked_ilog10().map_or(1, |log| log as usize + 1);
+        let required = r#"{"type":"","seq":,"time":,"data":}"#.len() + self.kind.len() + self.data.len();
+        let numbers = digits(seq) + digits(time.unsigned_abs()) + usize::from(time < 0);
+        let sources = sources.map_or(0, |sources| r#","sourceEventSeqs":"#.len() + sources.len());
+        let op = self.surface_op.as_ref().map_or(0, |op| r#","surfaceOp":"#.len() + op.len());
+        let mark = if self.ignorable { r#","ignorable":true"#.len() } else { 0 };
+        required + numbers + sources + op + mark
     }
 }
 

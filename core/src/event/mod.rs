@@ -72,11 +72,31 @@ impl Span {
     }
 }
 
+/// `time` and `ignorable` in the room of one number: a program may hold millions of events. Times are within 2^53, so a bit is free.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Stamp(i64);
+
+impl Stamp {
+    /// `time` is a safe integer.
+    pub(crate) fn new(time: i64, is_ignorable: bool) -> Stamp {
+        debug_assert!(time.unsigned_abs() <= crate::json::SAFE_INTEGER_MAX);
+        Stamp(time << 1 | i64::from(is_ignorable))
+    }
+
+    fn time(self) -> i64 {
+        self.0 >> 1
+    }
+
+    fn is_ignorable(self) -> bool {
+        self.0 & 1 == 1
+    }
+}
+
 /// The parsed envelope of a row (`format.md` 3.1); spans point into the row's buffer.
 #[derive(Clone, Debug)]
 pub(crate) struct Envelope {
     pub(crate) seq: u64,
-    pub(crate) time: i64,
+    pub(crate) stamp: Stamp,
     /// The type between its quotes.
     pub(crate) kind: Span,
     /// The type decoded, where it is written with escapes. Never so in files of a known writer.
@@ -86,7 +106,6 @@ pub(crate) struct Envelope {
     pub(crate) surface_op: Span,
     /// Empty where absent.
     pub(crate) source_event_seqs: Span,
-    pub(crate) ignorable: bool,
 }
 
 /// What an event does to the list of messages that a model sees (`format.md` 3.3).
@@ -174,7 +193,7 @@ impl Event {
     /// Milliseconds since 1970, as the writer's clock said; may go back from one event to the next.
     #[must_use]
     pub fn time(&self) -> i64 {
-        self.envelope.time
+        self.envelope.stamp.time()
     }
 
     /// The event type, such as `turn/start`.
@@ -189,7 +208,7 @@ impl Event {
     /// Whether a reader that does not know the type may keep the event without understanding it.
     #[must_use]
     pub fn ignorable(&self) -> bool {
-        self.envelope.ignorable
+        self.envelope.stamp.is_ignorable()
     }
 
     /// The row as it is stored, without its newline. Ill-formed UTF-8 reads as U+FFFD.
@@ -298,5 +317,48 @@ impl Eq for Event {}
 impl fmt::Debug for Event {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Event").field("seq", &self.seq()).field("kind", &self.kind()).finish_non_exhaustive()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{Event, EventDraft, Stamp, SurfaceOp};
+    use crate::json::SAFE_INTEGER_MAX;
+
+    #[test]
+    fn a_stamp_gives_back_what_it_was_made_of() {
+        let most = SAFE_INTEGER_MAX.cast_signed();
+        for time in [-most, -2, -1, 0, 1, 1_760_000_000_000, most] {
+            for is_ignorable in [false, true] {
+                let stamp = Stamp::new(time, is_ignorable);
+                assert_eq!((stamp.time(), stamp.is_ignorable()), (time, is_ignorable));
+            }
+        }
+    }
+
+    /// Beyond its text an event costs itself, its share in the text (two counters and a `String`), and what the allocator adds to the
+    /// two pieces of memory: glibc 8 bytes each, rounded up to 16.
+    #[test]
+    fn an_event_that_a_host_builds_costs_at_most_150_bytes_beyond_its_text() {
+        let draft = |kind: &str| EventDraft::new(kind, r#"{"turn":1}"#).unwrap();
+        let drafts = [
+            draft("turn/start"),
+            draft("plugin:acme/state"),
+            draft("user/message").surface(SurfaceOp::Append),
+            draft("tool/result")
+                .surface(SurfaceOp::Replace { start_seq: 3, end_seq: 14 })
+                .source_event_seqs([3, 14]),
+            draft("turn/start").at_time(-1),
+            draft("turn/start").at_time(0),
+        ];
+        for (draft, seq) in drafts.into_iter().zip([0, 9, 99, 100, 12_345_678, SAFE_INTEGER_MAX]) {
+            let event = draft.build(seq, 1_760_000_000_000).unwrap();
+            let text_bytes = event.row().len();
+            assert_eq!(event.buffer.capacity(), text_bytes, "{}", event.row());
+            let in_blocks = |bytes: usize| (bytes + 8).next_multiple_of(16);
+            let shared = in_blocks(2 * size_of::<usize>() + size_of::<String>());
+            let all = size_of::<Event>() + shared + in_blocks(text_bytes);
+            assert!(all - text_bytes <= 150, "{} bytes", all - text_bytes);
+        }
     }
 }

@@ -3,7 +3,7 @@
 //! Whether the row's `seq` is the next one is not judged here: rows are parsed piece by piece, on several threads where it
 //! pays, and put in order afterwards.
 
-use super::{Envelope, Span, is_known_type, source_ranges};
+use super::{Envelope, Span, Stamp, is_known_type, source_ranges};
 use crate::json::{self, Cursor, Json, JsonError};
 use std::borrow::Cow;
 use std::fmt;
@@ -223,7 +223,7 @@ impl<'a> Members<'a> {
         }
         Ok(Envelope {
             seq,
-            time,
+            stamp: Stamp::new(time, is_marked),
             // The type's span leaves out its quotes.
             kind: Span { start: self.kind.start + 1, end: self.kind.end - 1 }.shifted(base),
             kind_unescaped: match kind {
@@ -233,7 +233,6 @@ impl<'a> Members<'a> {
             data: self.data.shifted(base),
             surface_op: self.surface_op.shifted(base),
             source_event_seqs: self.source_event_seqs.shifted(base),
-            ignorable: is_marked,
         })
     }
 }
