@@ -143,6 +143,54 @@ std::string buffer(Call &&call)
     return buffer.data == nullptr ? std::string() : std::string(buffer.data, buffer.len);
 }
 
+/* Makes a call that fills a buffer, or finds that there is nothing to fill it with. */
+template <typename Call>
+std::optional<std::string> optional_text(Call &&call)
+{
+    ::dsh_buffer buffer = DSH_BUFFER_INIT;
+    if (check([&](::dsh_error **error) { return call(&buffer, error); }) == DSH_ABSENT) {
+        return std::nullopt;
+    }
+    Handle<::dsh_buffer, ::dsh_buffer_free> owner(&buffer);
+    return buffer.data == nullptr ? std::string() : std::string(buffer.data, buffer.len);
+}
+
+/* Makes a call that fills a list of seqs. */
+template <typename Call>
+std::vector<std::uint64_t> seqs(Call &&call)
+{
+    ::dsh_seqs seqs = DSH_SEQS_INIT;
+    check([&](::dsh_error **error) { return call(&seqs, error); });
+    Handle<::dsh_seqs, ::dsh_seqs_free> owner(&seqs);
+    return seqs.len == 0 ? std::vector<std::uint64_t>() : std::vector<std::uint64_t>(seqs.data, seqs.data + seqs.len);
+}
+
+/* Fails for a callback: the library owns the error; where none can be made, the code alone says it. */
+inline std::int32_t fail(::dsh_status code, std::string_view message, ::dsh_error **error) noexcept
+{
+    if (message.empty()) {
+        message = "a callback threw";
+    }
+    ::dsh_error_new(code, message.data(), message.size(), error, nullptr);
+    return code;
+}
+
+/* Runs a callback's function; nothing that it throws gets out. */
+template <typename Body>
+std::int32_t contained(::dsh_status code, ::dsh_error **error, Body &&body) noexcept
+{
+    try {
+        body();
+        return 0;
+    } catch (const Error &thrown) {
+        return fail(thrown.code(), thrown.summary().empty() ? std::string_view(thrown.what()) : thrown.summary(), error);
+    } catch (const std::exception &thrown) {
+        return fail(code, thrown.what(), error);
+    } catch (...) {
+        return fail(code, {}, error);
+    }
+}
+
 /* Makes a call that opens a handle. */
 template <typename Owner, typename Call>
 Owner open(Call &&call)
@@ -244,9 +292,19 @@ public:
     }
     ~KeptEvent() { ::dsh_event_release(&event_); }
 
+    /* Takes over an event that a call kept. */
+    static KeptEvent adopt(const ::dsh_event &kept) noexcept
+    {
+        KeptEvent event;
+        event.event_ = kept;
+        return event;
+    }
+
     EventView view() const noexcept { return EventView(event_); }
 
 private:
+    KeptEvent() = default;
+
     ::dsh_event event_ = DSH_EVENT_INIT;
 };
 
@@ -394,6 +452,62 @@ private:
     EventView item_;
 };
 
+namespace detail {
+
+/* Makes a call that keeps an event, or finds that there is none. */
+template <typename Call>
+std::optional<KeptEvent> kept(Call &&call)
+{
+    ::dsh_event event = DSH_EVENT_INIT;
+    if (check([&](::dsh_error **error) { return call(&event, error); }) == DSH_ABSENT) {
+        return std::nullopt;
+    }
+    return KeptEvent::adopt(event);
+}
+
+} // namespace detail
+
+/* One message: a JSON object, lent by its list. */
+struct MessageView {
+    std::uint64_t seq = 0; /* the event that makes it */
+    std::string_view text;
+};
+
+/* Messages as they were; never changes. `for (const dsh::MessageView& message : messages)`. */
+class Messages {
+public:
+    using Owner = detail::Handle<::dsh_messages, ::dsh_messages_free>;
+
+    /* Reads the whole list once; the texts stay in the library. */
+    explicit Messages(Owner handle) : handle_(std::move(handle))
+    {
+        std::size_t count = ::dsh_messages_count(handle_.get());
+        views_.reserve(count);
+        for (std::size_t index = 0; index < count; ++index) {
+            ::dsh_message message = DSH_MESSAGE_INIT;
+            detail::check([&](::dsh_error **error) { return ::dsh_messages_at(handle_.get(), index, &message, error); });
+            views_.push_back(MessageView{message.seq, detail::view(message.text)});
+        }
+    }
+
+    std::size_t size() const noexcept { return views_.size(); }
+    bool empty() const noexcept { return views_.empty(); }
+    const MessageView &operator[](std::size_t index) const noexcept { return views_[index]; }
+    std::vector<MessageView>::const_iterator begin() const noexcept { return views_.begin(); }
+    std::vector<MessageView>::const_iterator end() const noexcept { return views_.end(); }
+
+private:
+    Owner handle_;
+    std::vector<MessageView> views_;
+};
+
+/* The events that make the messages a model sees, in order. */
+struct Surface {
+    std::vector<std::uint64_t> nodes;
+    std::uint64_t replace_generation = 0; /* replacements so far */
+    std::uint64_t content_generation = 0; /* replacements and projections: while it stays, messages are only added */
+};
+
 /* What an event carries beyond its type and payload. */
 struct AppendOptions {
     ::dsh_surface surface = DSH_SURFACE_NONE;
@@ -460,6 +574,82 @@ public:
         return result;
     }
 
+    /* Appends a plugin record, its data as JSON text; its seq. */
+    std::uint64_t append_record(std::string_view name, std::string_view data)
+    {
+        std::uint64_t seq = 0;
+        detail::check([&](::dsh_error **error) {
+            return ::dsh_session_append_record(get(), name.data(), name.size(), data.data(), data.size(), &seq, error);
+        });
+        return seq;
+    }
+
+    Surface surface() const
+    {
+        Surface surface;
+        surface.nodes = detail::seqs([&](::dsh_seqs *nodes, ::dsh_error **error) {
+            return ::dsh_session_surface(get(), nodes, &surface.replace_generation, &surface.content_generation, error);
+        });
+        return surface;
+    }
+
+    /* The messages that a model sees, in order. */
+    Messages messages() const
+    {
+        return Messages(detail::open<Messages::Owner>(
+            [&](::dsh_messages **out, ::dsh_error **error) { return ::dsh_session_messages(get(), out, error); }));
+    }
+
+    /* The message that one event makes now. */
+    std::optional<std::string> message_of(std::uint64_t seq) const
+    {
+        return detail::optional_text(
+            [&](::dsh_buffer *out, ::dsh_error **error) { return ::dsh_session_message_of(get(), seq, out, error); });
+    }
+
+    /* Every message event that was appended, replaced or not. */
+    Events transcript() const
+    {
+        return Events(detail::open<Events::Owner>(
+            [&](::dsh_events **out, ::dsh_error **error) { return ::dsh_session_transcript(get(), out, error); }));
+    }
+
+    /* What would end an open turn. */
+    Events closers(::dsh_cause cause = DSH_CAUSE_INTERRUPTED) const
+    {
+        return Events(detail::open<Events::Owner>(
+            [&](::dsh_events **out, ::dsh_error **error) { return ::dsh_session_closers(get(), cause, out, error); }));
+    }
+
+    std::optional<KeptEvent> event_at(std::uint64_t seq) const
+    {
+        return detail::kept([&](::dsh_event *out, ::dsh_error **error) { return ::dsh_session_event_at(get(), seq, out, error); });
+    }
+
+    /* The member of a batch that the listeners are being told of. */
+    std::optional<KeptEvent> current_batch_publication() const
+    {
+        return detail::kept(
+            [&](::dsh_event *out, ::dsh_error **error) { return ::dsh_session_current_batch_publication(get(), out, error); });
+    }
+
+    /* JSON objects; absent before the first. */
+    std::optional<std::string> request_header() const { return optional_text(::dsh_session_request_header); }
+    std::optional<std::string> request_context() const { return optional_text(::dsh_session_request_context); }
+    std::optional<std::string> title() const { return optional_text(::dsh_session_title); }
+    std::string tool_history() const { return text(::dsh_session_tool_history); }
+
+    std::uint64_t first_live_seq() const { return number(::dsh_session_first_live_seq); }
+    std::uint64_t first_lifecycle_seq() const { return number(::dsh_session_first_lifecycle_seq); }
+    bool is_own_seq(std::uint64_t seq) const noexcept { return ::dsh_session_is_own_seq(get(), seq); }
+
+    ::dsh_write_state write_state() const
+    {
+        std::int32_t state = 0;
+        detail::check([&](::dsh_error **error) { return ::dsh_session_write_state(get(), &state, error); });
+        return static_cast<::dsh_write_state>(state);
+    }
+
     /* On return every accepted event is on the disk. */
     void flush(const CancelToken *cancel = nullptr)
     {
@@ -522,8 +712,137 @@ private:
         return detail::buffer([&](::dsh_buffer *out, ::dsh_error **error) { return call(get(), out, error); });
     }
 
+    template <typename Call>
+    std::optional<std::string> optional_text(Call call) const
+    {
+        return detail::optional_text([&](::dsh_buffer *out, ::dsh_error **error) { return call(get(), out, error); });
+    }
+
+    template <typename Call>
+    std::uint64_t number(Call call) const
+    {
+        std::uint64_t number = 0;
+        detail::check([&](::dsh_error **error) { return call(get(), &number, error); });
+        return number;
+    }
+
     Owner handle_;
 };
+
+/* A registered function. It is called as long as this lives, and once more if that ends during its call. */
+class [[nodiscard]] Subscription {
+public:
+    using Owner = detail::Handle<::dsh_subscription, ::dsh_subscription_free>;
+
+    explicit Subscription(Owner handle) : handle_(std::move(handle)) {}
+
+    /* Takes the function away, from the next append on. */
+    void cancel()
+    {
+        detail::check([&](::dsh_error **error) { return ::dsh_subscription_cancel(handle_.get(), error); });
+    }
+
+private:
+    Owner handle_;
+};
+
+/* What a projection sees: everything as of just before its event. Used until the projection returns. */
+class ProjectionContext {
+public:
+    explicit ProjectionContext(const ::dsh_projection *context) noexcept : context_(context) {}
+
+    std::vector<std::uint64_t> nodes() const
+    {
+        return detail::seqs([&](::dsh_seqs *out, ::dsh_error **error) { return ::dsh_projection_nodes(context_, out, error); });
+    }
+    bool is_on_surface(std::uint64_t seq) const noexcept { return ::dsh_projection_is_on_surface(context_, seq); }
+    std::uint64_t base_seq() const
+    {
+        std::uint64_t seq = 0;
+        detail::check([&](::dsh_error **error) { return ::dsh_projection_base_seq(context_, &seq, error); });
+        return seq;
+    }
+    std::optional<KeptEvent> event(std::uint64_t seq) const
+    {
+        return detail::kept(
+            [&](::dsh_event *out, ::dsh_error **error) { return ::dsh_projection_event(context_, seq, out, error); });
+    }
+    /* The message of an event as earlier projections left it. */
+    std::optional<std::string> message(std::uint64_t seq) const
+    {
+        return detail::optional_text(
+            [&](::dsh_buffer *out, ::dsh_error **error) { return ::dsh_projection_message(context_, seq, out, error); });
+    }
+    /* The messages that projections changed so far. */
+    Messages projected() const
+    {
+        return Messages(detail::open<Messages::Owner>(
+            [&](::dsh_messages **out, ::dsh_error **error) { return ::dsh_projection_projected(context_, out, error); }));
+    }
+
+private:
+    const ::dsh_projection *context_;
+};
+
+/* A changed message: the event that makes it, and the whole new message under its old id. */
+struct ProjectedMessage {
+    std::uint64_t seq = 0;
+    std::string message;
+};
+
+/* Hears of an event, or judges one; throws to fail or to refuse. Both are lent. The session may be asked anything and is not to be kept. */
+using EventListener = std::function<void(Session &, const EventView &)>;
+/* Hears of a session; throws to fail or to refuse. */
+using SessionListener = std::function<void(Session &)>;
+/* Decides what an event does to the messages before it; throws to refuse it. */
+using Projection = std::function<std::vector<ProjectedMessage>(const EventView &, const ProjectionContext &)>;
+
+namespace detail {
+
+inline std::int32_t hear_event(::dsh_session *session, const ::dsh_event *event, void *user, ::dsh_error **error) noexcept
+{
+    return contained(DSH_E_EVENT_REFUSED, error, [&] {
+        /* Freeing a lent session does nothing. */
+        Session lent{Session::Owner(session)};
+        (*static_cast<EventListener *>(user))(lent, EventView(*event));
+    });
+}
+
+inline std::int32_t hear_session(::dsh_session *session, void *user, ::dsh_error **error) noexcept
+{
+    return contained(DSH_E_SESSION_REFUSED, error, [&] {
+        Session lent{Session::Owner(session)};
+        (*static_cast<SessionListener *>(user))(lent);
+    });
+}
+
+inline std::int32_t project(const ::dsh_event *event, const ::dsh_projection *context, void *user, ::dsh_buffer *messages,
+                            ::dsh_error **error) noexcept
+{
+    return contained(DSH_E_EVENT_REFUSED, error, [&] {
+        std::string text = "[";
+        for (const ProjectedMessage &changed : (*static_cast<Projection *>(user))(EventView(*event), ProjectionContext(context))) {
+            text += text.size() > 1 ? "," : "";
+            text += "{\"seq\":" + std::to_string(changed.seq) + ",\"message\":" + changed.message + "}";
+        }
+        text += "]";
+        check([&](::dsh_error **failure) { return ::dsh_buffer_new(text.data(), text.size(), messages, failure); });
+    });
+}
+
+/* Registers a function of the host, which the library owns from then on. */
+template <typename Function, typename Call>
+Subscription subscribe(Function function, Call &&call)
+{
+    auto kept = std::make_unique<Function>(std::move(function));
+    Subscription subscription(open<Subscription::Owner>([&](::dsh_subscription **out, ::dsh_error **error) {
+        return call(kept.get(), [](void *user) { delete static_cast<Function *>(user); }, out, error);
+    }));
+    kept.release();
+    return subscription;
+}
+
+} // namespace detail
 
 /* An open channel onto a stored log. */
 class Log {
@@ -614,6 +933,10 @@ struct StoreSettings {
     std::uint64_t row_bytes_max = 0;
     std::uint64_t header_bytes_max = 0;
     std::uint32_t threads = 0;
+    /* The event types that this program registers: a JSON array of names, or objects with `type` and `changesMessages`. */
+    std::string event_types;
+    /* Whether appends are refused that would make the log unreadable. */
+    bool checks_stored_rules = true;
 };
 
 /* A root of sessions, opened. */
@@ -632,7 +955,7 @@ public:
     }
 
     /* A store that writes no file. */
-    static Store in_memory() { return open_at(nullptr, 0, {}); }
+    static Store in_memory(const StoreSettings &settings = {}) { return open_at(nullptr, 0, settings); }
 
     std::string_view root() const noexcept { return detail::view(::dsh_store_root(get())); }
 
@@ -649,6 +972,85 @@ public:
         return Session(detail::open<Session::Owner>([&](::dsh_session **out, ::dsh_error **error) {
             return ::dsh_session_open(get(), id.data(), id.size(), token(cancel), out, error);
         }));
+    }
+
+    /* Takes a session up again: an interrupted turn is closed, the marker of a new life is added. */
+    Session resume(std::string_view id, const CancelToken *cancel = nullptr)
+    {
+        return Session(detail::open<Session::Owner>([&](::dsh_session **out, ::dsh_error **error) {
+            return ::dsh_store_resume(get(), id.data(), id.size(), token(cancel), out, error);
+        }));
+    }
+
+    /* A new session that begins with the events of another, up to `at`, or to the end of its last finished turn. */
+    Session fork(std::string_view source_id, std::optional<std::uint64_t> at = std::nullopt, std::string_view header = {},
+                 const CancelToken *cancel = nullptr)
+    {
+        return Session(detail::open<Session::Owner>([&](::dsh_session **out, ::dsh_error **error) {
+            return ::dsh_store_fork(get(), source_id.data(), source_id.size(), at.value_or(DSH_COMPLETED_PREFIX), header.data(),
+                                    header.size(), token(cancel), out, error);
+        }));
+    }
+
+    /* A new session that begins with whole rows. */
+    Session create_seeded(std::string_view header, std::string_view rows,
+                          std::optional<std::uint64_t> inherited_event_count = std::nullopt)
+    {
+        std::int64_t inherited = inherited_event_count ? static_cast<std::int64_t>(*inherited_event_count) : -1;
+        return Session(detail::open<Session::Owner>([&](::dsh_session **out, ::dsh_error **error) {
+            return ::dsh_store_create_seeded(get(), header.data(), header.size(), rows.data(), rows.size(), inherited, out, error);
+        }));
+    }
+
+    /* Another handle of a live session; throws Error(DSH_E_SESSION_NOT_FOUND) where none is live under the id. */
+    Session get_session(std::string_view id)
+    {
+        return Session(detail::open<Session::Owner>([&](::dsh_session **out, ::dsh_error **error) {
+            return ::dsh_store_get(get(), id.data(), id.size(), out, error);
+        }));
+    }
+
+    /* The ids of the live sessions: a JSON array. */
+    std::string live_ids() const
+    {
+        return detail::buffer([&](::dsh_buffer *out, ::dsh_error **error) { return ::dsh_store_live_ids(get(), out, error); });
+    }
+
+    /* Each event that a live session commits. What the listener throws goes to the log callback. No listener may own the store. */
+    Subscription on_event(EventListener listener) { return listen(std::move(listener), ::dsh_store_on_event, detail::hear_event); }
+
+    /* Each event before it is accepted; what the validator throws refuses it. */
+    Subscription add_validator(EventListener validator)
+    {
+        return listen(std::move(validator), ::dsh_store_add_validator, detail::hear_event);
+    }
+
+    /* Each session before it may be written; what the listener throws is what the call that made it throws. */
+    Subscription on_created(SessionListener listener)
+    {
+        return listen(std::move(listener), ::dsh_store_on_created, detail::hear_session);
+    }
+
+    /* Each session that has left the store. */
+    Subscription on_disposed(SessionListener listener)
+    {
+        return listen(std::move(listener), ::dsh_store_on_disposed, detail::hear_session);
+    }
+
+    /* Each session that was flushed; what the listener throws fails the flush. */
+    Subscription on_flush(SessionListener listener)
+    {
+        return listen(std::move(listener), ::dsh_store_on_flush, detail::hear_session);
+    }
+
+    /* Registers a projection for an event type. */
+    Subscription register_projection(std::string_view event_type, Projection projection)
+    {
+        return detail::subscribe(std::move(projection), [&](void *user, ::dsh_destructor destroy, ::dsh_subscription **out,
+                                                            ::dsh_error **error) {
+            return ::dsh_store_register_projection(get(), event_type.data(), event_type.size(), detail::project, user, destroy, out,
+                                                   error);
+        });
     }
 
     Log open_log(std::string_view id, ::dsh_access access = DSH_READ, const CancelToken *cancel = nullptr)
@@ -767,6 +1169,15 @@ private:
     static ::dsh_cancel *token(const CancelToken *cancel) noexcept { return cancel == nullptr ? nullptr : cancel->get(); }
     static const char *non_null(std::string_view text) noexcept { return text.data() == nullptr ? "" : text.data(); }
 
+    template <typename Function, typename Register, typename Callback>
+    Subscription listen(Function function, Register add, Callback callback)
+    {
+        return detail::subscribe(std::move(function), [&](void *user, ::dsh_destructor destroy, ::dsh_subscription **out,
+                                                          ::dsh_error **error) {
+            return add(get(), callback, user, destroy, out, error);
+        });
+    }
+
     static Store open_at(const char *root, std::size_t root_len, const StoreSettings &settings)
     {
         if (!::dsh_check_abi()) {
@@ -778,6 +1189,9 @@ private:
         given.row_bytes_max = settings.row_bytes_max;
         given.header_bytes_max = settings.header_bytes_max;
         given.threads = settings.threads;
+        given.flags = settings.checks_stored_rules ? 0U : DSH_STORE_UNCHECKED_RULES;
+        given.event_types = settings.event_types.data();
+        given.event_types_len = settings.event_types.size();
         return Store(detail::open<Owner>([&](::dsh_store **out, ::dsh_error **error) {
             return ::dsh_store_open(root, root_len, &given, out, error);
         }));
@@ -785,6 +1199,46 @@ private:
 
     Owner handle_;
 };
+
+/* The surface of whole rows, as a JSON object; with a store, its projections and event types count. */
+inline std::string fold_surface(std::string_view rows, std::uint64_t base_seq = 0, const Store *store = nullptr)
+{
+    const ::dsh_store *given = store == nullptr ? nullptr : store->get();
+    return detail::buffer([&](::dsh_buffer *out, ::dsh_error **error) {
+        return ::dsh_fold_surface(given, rows.data(), rows.size(), base_seq, out, error);
+    });
+}
+
+/* One fold over whole rows, as a JSON object; absent where there is nothing to fold. */
+inline std::optional<std::string> fold(::dsh_fold_kind kind, std::string_view rows)
+{
+    return detail::optional_text([&](::dsh_buffer *out, ::dsh_error **error) {
+        return ::dsh_fold(kind, rows.data(), rows.size(), out, error);
+    });
+}
+
+/* The rows that end what the last turn of whole rows leaves open. */
+inline std::string closers(std::string_view rows, ::dsh_cause cause = DSH_CAUSE_INTERRUPTED)
+{
+    return detail::buffer([&](::dsh_buffer *out, ::dsh_error **error) {
+        return ::dsh_closers(rows.data(), rows.size(), cause, out, error);
+    });
+}
+
+/* The seed of a fork, for `Store::create_seeded`. */
+struct ForkSeed {
+    std::string rows;
+    std::uint64_t inherited_event_count = 0;
+};
+
+inline ForkSeed fork_seed(std::string_view rows, std::uint64_t boundary)
+{
+    ForkSeed seed;
+    seed.rows = detail::buffer([&](::dsh_buffer *out, ::dsh_error **error) {
+        return ::dsh_fork_seed(rows.data(), rows.size(), boundary, out, &seed.inherited_event_count, error);
+    });
+    return seed;
+}
 
 } // namespace dsh
 

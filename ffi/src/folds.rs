@@ -6,7 +6,7 @@ use crate::guard;
 use crate::handle;
 use crate::input::{self, invalid};
 use crate::output::Out;
-use crate::session::lines_of;
+use crate::session::{convert_lines, lines_of};
 use crate::status::{DSH_ABSENT, DSH_OK, dsh_status};
 use crate::store::dsh_store;
 use crate::surface::cause_of;
@@ -16,7 +16,7 @@ use dsh_session_core::session::folds::Folds;
 use dsh_session_core::session::{
     DerivedMessage, FoldedSurface, Projections, Replacement, Seed, closers, fold_surface_window, fork_seed,
 };
-use dsh_session_core::{Event, Result};
+use dsh_session_core::{Code, Error, Event, Result};
 use std::ffi::c_char;
 use std::sync::Arc;
 
@@ -45,6 +45,21 @@ unsafe fn events(rows: *const c_char, rows_len: usize) -> Result<Vec<Event>> {
     // SAFETY: C2.
     let rows = unsafe { input::bytes(rows, rows_len, "the rows") }?;
     Seed::from_rows(lines_of(rows))
+}
+
+/// Rows that need not be fit to be stored: the surface judges them.
+///
+/// # Errors
+/// As [`events`].
+fn unstored(rows: &[u8]) -> Result<Vec<Event>> {
+    let read = |row: &[u8]| {
+        Event::from_unstored_row(row).map_err(|error| {
+            Error::new(Code::SessionRefused, error.message())
+                .with_rule("EVENT_ENVELOPE_INVALID")
+                .with_cause(error)
+        })
+    };
+    convert_lines(rows, read)
 }
 
 /// Events as rows, each with its newline.
@@ -76,7 +91,7 @@ pub unsafe extern "C" fn dsh_fold_surface(
         guard::call_free(err, || {
             let out = buffer_out(out)?;
             let (projections, vocabulary) = rules(store)?;
-            let events = events(rows, rows_len)?;
+            let events = unstored(input::bytes(rows, rows_len, "the rows")?)?;
             let folded = fold_surface_window(events, base_seq, &projections, &vocabulary)?;
             out.give(surface_json(&folded));
             Ok(DSH_OK)

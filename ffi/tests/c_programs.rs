@@ -66,6 +66,13 @@ fn the_cpp_client_runs_clean() {
 }
 
 #[test]
+fn sessions_whole_run_clean_from_cpp() {
+    runs_clean("tests/cpp/sessions.cpp", true, "c++17", &[]);
+    let folder = tempfile::tempdir().unwrap();
+    support::build("tests/cpp/sessions.cpp", true, "c++20", &[], folder.path());
+}
+
+#[test]
 fn every_code_is_produced_from_c() {
     // What cannot be brought about from C: memory ends in an abort, INTERNAL is a defect, and the other ones are for programs that
     // work with the registry of live sessions itself.
