@@ -144,7 +144,7 @@ fn fork() {
     let store = Store::open(folder.path()).unwrap();
     let session = store.create(NewSession::new().id("source")).unwrap();
     let mut bytes = 0;
-    for line in lines(usize::MAX.min(FORKED_BYTES / 250), 8000) {
+    for line in lines(FORKED_BYTES / 250, 8000) {
         bytes += line.len();
         session.append_line(&line).unwrap();
         if bytes > FORKED_BYTES {
