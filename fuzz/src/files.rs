@@ -1,6 +1,6 @@
 //! A whole session file of any content.
 //!
-//! The first byte of an input says how the rest becomes a file ([`Shape`]), the second is a number of bytes; so mutations reach the inside
+//! The first byte of an input says how the rest becomes a file (`Shape`), the second is a number of bytes; so mutations reach the inside
 //! of compressed logs, which random changes of compressed bytes would not.
 
 use dsh_session_core::event::Event;

@@ -13,7 +13,7 @@ use crate::format::header::SessionHeader;
 /// ```
 #[derive(Clone, Debug)]
 pub struct NewSession {
-    /// The header; an empty id and a `created_at` of 0 are filled in by [`Store::create`].
+    /// The header; an empty id and a `created_at` of 0 are filled in by [`Store::create`](crate::Store::create).
     pub header: SessionHeader,
     /// The length of a fork-inherited prefix, for a seeded header.
     pub inherited_event_count: Option<u64>,
