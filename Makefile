@@ -1,4 +1,4 @@
-# Targets for people: build, demo, test, bench, crash, clean; also install, wheel, lint, kill.
+# Targets for people: build, demo, test, bench, crash, clean; also install, wheel, lint, kill, fuzz, coverage.
 # A fresh machine needs cargo, a C and a C++ compiler, make and Python 3.10 or later; the rest goes into .venv.
 
 SHELL := /bin/bash
