@@ -16,7 +16,7 @@ def from_native(
     advice: str,
     facts: Mapping[str, object],
     causes: Sequence[DshError],
-    raised: BaseException | None,
+    raised: BaseException | None = None,
 ) -> DshError:
     """The exception of a code with its facts. A code newer than the table is still a ``DshError``.
 
