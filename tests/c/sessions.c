@@ -460,6 +460,31 @@ static int32_t hear_session(dsh_session *session, void *user, dsh_error **error)
     return heard->fails;
 }
 
+static int32_t close_at_once(dsh_session *session, void *user, dsh_error **error)
+{
+    (void)user;
+    (void)error;
+    OK(dsh_session_close(session, &err));
+    return 0;
+}
+
+/* A creation listener that closes what it hears of leaves a closed session, which is in nobody's way. */
+static void sessions_are_closed_at_once(const char *root)
+{
+    dsh_store *store = open_store(root);
+    dsh_subscription *subscription = NULL;
+    OK(dsh_store_on_created(store, close_at_once, NULL, NULL, &subscription, &err));
+    dsh_session *session = create(store, "{\"id\":\"at-once\"}");
+    FAILS(DSH_E_HANDLE_CLOSED, try_append(session, "turn/start", "{\"turn\":1}", DSH_SURFACE_NONE));
+    HAS("[]", dsh_store_live_ids(store, out, &err));
+    dsh_session_free(session);
+    dsh_subscription_free(subscription);
+    session = create(store, "{\"id\":\"at-once\"}");
+    append(session, "turn/start", "{\"turn\":1}", DSH_SURFACE_NONE);
+    dsh_session_free(session);
+    dsh_store_free(store);
+}
+
 static void sessions_are_heard(const char *root)
 {
     dsh_store *store = open_store(root);
@@ -726,6 +751,7 @@ int main(int count, char **arguments)
     events_are_heard();
     events_are_judged();
     sessions_are_heard(root);
+    sessions_are_closed_at_once(root);
     messages_are_projected(root);
     rules_can_be_left_unchecked();
     losses_are_logged(arguments[1]);

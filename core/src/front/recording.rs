@@ -90,9 +90,19 @@ impl Recording {
         })
     }
 
-    /// Remembers how the session leaves the registry.
+    /// Remembers how the session leaves the registry; one that a creation listener has closed leaves it now.
     pub(super) fn set_detach(&self, detach: Detach) {
         *lock(&self.detach) = Some(detach);
+        if self.is_closed.load(Ordering::Acquire) {
+            self.leave();
+        }
+    }
+
+    fn leave(&self) {
+        let detach = lock(&self.detach).take();
+        if let Some(detach) = detach {
+            detach.detach();
+        }
     }
 
     pub(super) fn set_handle(&self, handle: &Arc<OpenHandle>) {
@@ -241,10 +251,7 @@ impl Durability for Recording {
             return Ok(());
         }
         // Waits for an append that goes on in another thread: what it accepts is still written.
-        let detach = lock(&self.detach).take();
-        if let Some(detach) = detach {
-            detach.detach();
-        }
+        self.leave();
         let written = self.write_waiting(&CancelToken::new());
         let closed = self.log.close();
         match (written, closed) {
