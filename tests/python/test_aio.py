@@ -170,3 +170,117 @@ def test_a_timeout_around_a_read_ends_it(root: Path) -> None:
             assert await log.event_count() == 1
 
     asyncio.run(main())
+
+
+def test_sessions_are_resumed_forked_and_read_as_in_the_sync_face(root: Path) -> None:
+    hello = {"id": "m1", "role": "user", "content": [], "source": {"kind": "user"}}
+
+    async def main() -> None:
+        async with aio.Store(root, event_types={"acme/usage": False}, checks_stored_rules=True) as store:
+            async with await store.create(id="s") as session:
+                await session.append("turn/start", {"turn": 1})
+                message = await session.append("user/message", hello, surface="append")
+                await session.append_record("plugin:acme/state", 7)
+                await session.append("acme/usage", {})
+                assert session.surface.nodes == [1] and [made.data for made in session.messages()] == [hello]
+                assert session.message_of(1) == session.messages()[0] and session.transcript() == [message]
+                assert session.event_at(1) == message and session.write_state == "live" and session.title is None
+                assert session.request_header is None and session.request_context is None
+                assert session.tool_history["tools"] == [] and session.current_batch_publication is None
+                assert [event.type for event in session.closers()] == ["turn/end"]
+                view = await store.get("s")
+                assert view is not None and view.next_seq == 4 and await store.live_ids() == ["s"]
+                async with await store.fork("s", at=0, id="kid") as child:
+                    assert (child.inherited_event_count, child.first_lifecycle_seq) == (1, 1)
+            assert await store.get("s") is None
+            async with await store.resume("s") as session:
+                assert session.first_live_seq == 5 and session.next_seq == 6
+            row = {"type": "turn/start", "seq": 0, "time": 1, "data": {"turn": 1}}
+            async with await store.create(seed=[row]) as session:
+                assert session.next_seq == 2
+
+    asyncio.run(main())
+
+
+def test_listeners_run_on_the_loop_that_registered_them_after_the_commit(caplog: pytest.LogCaptureFixture) -> None:
+    async def main() -> None:
+        me, seen, ended = threading.get_ident(), [], asyncio.Event()
+
+        async def listener(session: aio.Session, event: dsh.Event) -> None:
+            seen.append((threading.get_ident(), session.id, event.seq, session.next_seq > event.seq))
+            if session.id == "s":
+                # The store's gate is free by now.
+                await other.append("plugin:acme/seen", event.seq)
+            if event.type == "plugin:acme/fail":
+                raise LookupError("the listener's own")
+
+        async with aio.Store() as store:
+            async with await store.create(id="other") as other:
+                subscription = await store.on_event(listener)
+                created: list[str] = []
+                await store.on_created(lambda session: created.append(session.id))
+                await store.on_disposed(lambda session: ended.set())
+                async with await store.create(id="s") as session:
+                    await session.append(*NOTE)
+                    await session.append("plugin:acme/fail", 1)
+                await asyncio.wait_for(ended.wait(), 60)
+                while other.next_seq < 2:
+                    await asyncio.sleep(0)
+                assert created == ["s"]
+                subscription.cancel()
+        assert {thread for thread, *_ in seen} == {me} and all(committed for *_, committed in seen)
+        assert [seq for _, id, seq, _ in seen if id == "s"] == [0, 1]
+
+    asyncio.run(main())
+    assert [str(record.exc_info[1]) for record in caplog.records if record.exc_info] == ["the listener's own"]
+
+
+def test_flush_listeners_are_waited_for_and_validators_refuse() -> None:
+    reason = LookupError("no")
+
+    async def main() -> None:
+        flushed: list[str] = []
+
+        async def listener(session: aio.Session) -> None:
+            await asyncio.sleep(0)
+            flushed.append(session.id)
+            if len(flushed) == 2:
+                raise reason
+
+        def validator(session: dsh.Session, event: dsh.Event) -> None:
+            raise reason
+
+        async with aio.Store() as store:
+            await store.on_flush(listener)
+            async with await store.create(id="s") as session:
+                await session.flush()
+                assert flushed == ["s"]
+                with pytest.raises(dsh.FlushFailedError) as failed:
+                    await session.flush()
+                assert failed.value.__cause__ is reason
+                await store.add_validator(validator)
+                with pytest.raises(dsh.EventRefusedError) as refused:
+                    await session.append(*NOTE)
+                assert refused.value.__cause__ is reason and session.next_seq == 0
+            with pytest.raises(dsh.InvalidArgumentError):
+                await store.on_event(7)  # type: ignore[arg-type]
+
+    asyncio.run(main())
+
+
+def test_a_listener_of_a_loop_that_ended_holds_nothing_up() -> None:
+    store = aio.Store()
+
+    async def register() -> None:
+        await store.on_event(print)
+        await store.on_flush(print)
+
+    async def use() -> None:
+        async with store, await store.create() as session:
+            await session.append(*NOTE)
+            with pytest.raises(dsh.FlushFailedError) as failed:
+                await session.flush()
+            assert isinstance(failed.value.__cause__, RuntimeError)
+
+    asyncio.run(register())
+    asyncio.run(use())

@@ -326,17 +326,17 @@ impl Store {
     /// Calls `validator(session, event)` for each event before it is accepted: an exception refuses the append, which raises
     /// `EventRefusedError` with the rule `DISPATCH_REJECTED` and the exception as its cause. It must not change anything.
     ///
-    /// >>> def no_second_turn(session, event):
-    /// ...     if event.data.get("turn") == 2:
-    /// ...         raise RuntimeError("one turn is enough")
+    /// >>> def no_turns(session, event):
+    /// ...     if event.type == "turn/start":
+    /// ...         raise RuntimeError("no turns here")
     /// >>> with Store() as store:
-    /// ...     subscription = store.add_validator(no_second_turn)
+    /// ...     subscription = store.add_validator(no_turns)
     /// ...     with store.create(id="s1") as session:
     /// ...         try:
-    /// ...             event = session.append("turn/start", {"turn": 2})
+    /// ...             event = session.append("turn/start", {"turn": 1})
     /// ...         except ValueError as error:
     /// ...             error.rule, error.__cause__, session.next_seq
-    /// ('DISPATCH_REJECTED', RuntimeError('one turn is enough'), 0)
+    /// ('DISPATCH_REJECTED', RuntimeError('no turns here'), 0)
     fn add_validator(&self, py: Python<'_>, validator: &Bound<'_, PyAny>) -> PyResult<Subscription> {
         self.register(py, validator, |live, callback| {
             let validator =

@@ -5,6 +5,10 @@ A store belongs to no event loop: one object may serve any number of loops, one 
 A cancelled call that reads ends at once. A cancelled call that changes something ends in ``CancelledError`` once its outcome is known:
 done or not done, never half. ``next_seq`` tells which. A session or log that was being opened for a cancelled caller is closed again.
 
+Listeners are called on the event loop that registered them, after the commit, and may be coroutine functions; what they raise is logged.
+Flush listeners are waited for, and fail the flush. Validators and projections decide before the commit: they are plain functions, called
+on the thread that appends.
+
 What is appended is written down when the method is called, before anything is awaited: changing it later has no effect. For very large
 payloads that is work on the event loop's thread; give them as JSON text in ``bytes``.
 
@@ -22,9 +26,11 @@ payloads that is work on the event loop's thread; give them as JSON text in ``by
 from __future__ import annotations
 
 import asyncio
+import inspect
+import logging
 import os
 import threading
-from collections.abc import Callable, Coroutine, Iterable
+from collections.abc import Awaitable, Callable, Coroutine, Iterable, Mapping
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import suppress
 from functools import partial
@@ -34,7 +40,8 @@ from typing import Any, Generic, Literal, ParamSpec, TypeAlias, TypeVar, overloa
 
 from . import _errors, _native
 from ._base import DshError
-from ._native import Event, encode_json
+from ._codes import InvalidArgumentError
+from ._native import Event, Message, ProjectionContext, Subscription, Surface, encode_json
 from ._records import Listing, LogEnd, Pending, Progress, RawRow, SessionHeader, SessionRecord, Stats, Verification
 
 __all__ = ["EventIterator", "RowIterator", "SalvageIterator", "Session", "SessionLog", "Store"]
@@ -46,6 +53,8 @@ _Part = TypeVar("_Part", bound=Event | RawRow)
 _List: TypeAlias = list[_R]
 _Access: TypeAlias = Literal["read", "write"]
 _Text: TypeAlias = str | bytes | bytearray
+_Rows: TypeAlias = Iterable[Event | dict[str, Any] | _Text]
+_WriteState: TypeAlias = Literal["independent", "prepared", "entered", "announcing", "live", "failed", "removed"]
 _PathLike: TypeAlias = str | os.PathLike[str]
 
 
@@ -118,6 +127,8 @@ async def _change(function: Callable[_P, _R], *args: _P.args, **kwargs: _P.kwarg
 
 async def _give_back(opened: object) -> None:
     """Closes what was opened for a caller who is not there any more."""
+    if isinstance(opened, Subscription):
+        opened.cancel()
     if isinstance(opened, (_native.Session, _native.SessionLog)):
         closing = asyncio.wrap_future(_threads.get().submit(opened.close))
         while not closing.done():
@@ -126,6 +137,58 @@ async def _give_back(opened: object) -> None:
         # A failure to close is known to nobody but the log of the program.
         if (failure := closing.exception()) is not None:
             _errors.close_failed(asyncio.CancelledError(), failure)
+
+
+class _Loop:
+    """The event loop that registers a listener, and how the listener is called on it."""
+
+    def __init__(self, listener: Callable[..., object]) -> None:
+        if not callable(listener):
+            raise InvalidArgumentError("what is registered is not callable")
+        self._listener = listener
+        self._loop = asyncio.get_running_loop()
+        # The loop itself holds tasks only weakly.
+        self._tasks: set[asyncio.Task[None]] = set()
+
+    async def _call(self, *arguments: object) -> None:
+        result = self._listener(*arguments)
+        if inspect.isawaitable(result):
+            await result
+
+    def tell(self, what: str, *arguments: object) -> None:
+        """Has the loop call the listener, in the order of these calls. Called on any thread."""
+
+        def start() -> None:
+            result: object = None
+            try:
+                result = self._listener(*arguments)
+            except Exception:
+                logging.getLogger("dsh_session").exception("a listener for %s failed", what)
+            if inspect.isawaitable(result):
+                task = self._loop.create_task(_logged(what, result))
+                self._tasks.add(task)
+                task.add_done_callback(self._tasks.discard)
+
+        # A loop that was closed has nobody to tell.
+        with suppress(RuntimeError):
+            self._loop.call_soon_threadsafe(start)
+
+    def ask(self, *arguments: object) -> None:
+        """Waits until the loop has called the listener, and raises what it raised. Called on threads of this module."""
+        calling = self._call(*arguments)
+        try:
+            asked = asyncio.run_coroutine_threadsafe(calling, self._loop)
+        except RuntimeError:
+            calling.close()
+            raise
+        asked.result()
+
+
+async def _logged(what: str, result: Awaitable[object]) -> None:
+    try:
+        await result
+    except Exception:
+        logging.getLogger("dsh_session").exception("a listener for %s failed", what)
 
 
 class _Handle:
@@ -237,6 +300,76 @@ class Session(_Handle):
         return self._session.next_seq
 
     @property
+    def inherited_event_count(self) -> int:
+        """How many events at the beginning were inherited by a fork."""
+        return self._session.inherited_event_count
+
+    @property
+    def first_live_seq(self) -> int:
+        """Where events begin that were appended to this object."""
+        return self._session.first_live_seq
+
+    @property
+    def first_lifecycle_seq(self) -> int:
+        """The first event that was made for this object's life."""
+        return self._session.first_lifecycle_seq
+
+    @property
+    def write_state(self) -> _WriteState:
+        """Whether the session may be written; see ``dsh_session.Session.write_state``."""
+        return self._session.write_state
+
+    @property
+    def current_batch_publication(self) -> Event | None:
+        """The member of a batch that is being published, while it is: for validators' threads; listeners here run after that."""
+        return self._session.current_batch_publication
+
+    @property
+    def surface(self) -> Surface:
+        """What the model sees, as a list of events; it follows the session."""
+        return self._session.surface
+
+    @property
+    def request_header(self) -> dict[str, Any] | None:
+        """The request header in force, a new dict; ``None`` before the first."""
+        return self._session.request_header
+
+    @property
+    def request_context(self) -> dict[str, Any] | None:
+        """The request context in force, a new dict; ``None`` before the first."""
+        return self._session.request_context
+
+    @property
+    def tool_history(self) -> dict[str, Any]:
+        """Which tools the model was told of, and how they changed: a new dict."""
+        return self._session.tool_history
+
+    @property
+    def title(self) -> dict[str, Any] | None:
+        """The newest title, a new dict; ``None`` where there is none."""
+        return self._session.title
+
+    def event_at(self, seq: int) -> Event | None:
+        """The event with this seq; ``None`` if there is none."""
+        return self._session.event_at(seq)
+
+    def messages(self) -> list[Message]:
+        """The messages that the model sees, in order; they are in memory, so nothing is awaited."""
+        return self._session.messages()
+
+    def message_of(self, seq: int) -> Message | None:
+        """The message that one event makes now."""
+        return self._session.message_of(seq)
+
+    def transcript(self) -> list[Event]:
+        """The conversation as a person would read it."""
+        return self._session.transcript()
+
+    def closers(self, cause: Literal["interrupted", "forked"] = "interrupted") -> list[Event]:
+        """What a resume would append now if the session ended here."""
+        return self._session.closers(cause)
+
+    @property
     def pending(self) -> Pending:
         """What is accepted and not on the disk yet, and why, if writing has failed."""
         return self._session.pending
@@ -270,6 +403,10 @@ class Session(_Handle):
     ) -> Coroutine[Any, Any, list[Event]]:
         """Accepts several events together: all of them or none; see ``dsh_session.Session.append_many``."""
         return _change(self._session.append_many, [_written_down(event) for event in events])
+
+    def append_record(self, name: str, data: object) -> Coroutine[Any, Any, Event]:
+        """Accepts a plugin record; see ``dsh_session.Session.append_record``."""
+        return _change(self._session.append_record, name, encode_json(data))
 
     def append_line(self, line: _Text | dict[str, Any]) -> Coroutine[Any, Any, Event]:
         """Accepts one event given as a line of JSON."""
@@ -381,6 +518,8 @@ class Store(_Handle):
         header_bytes_max: int | None = None,
         depth_max: int | None = None,
         threads: int | None = None,
+        event_types: dict[str, bool] | None = None,
+        checks_stored_rules: bool = True,
     ) -> None:
         # Absolute now, whatever the working directory is when the first call comes.
         self._root = None if root is None else Path(root).absolute()
@@ -393,6 +532,8 @@ class Store(_Handle):
             header_bytes_max=header_bytes_max,
             depth_max=depth_max,
             threads=threads,
+            event_types=event_types,
+            checks_stored_rules=checks_stored_rules,
         )
 
     def _open(self) -> _native.Store:
@@ -418,10 +559,48 @@ class Store(_Handle):
         agent_preset: str | None = None,
         origin: Literal["subagent"] | None = None,
         delegation_depth: int | None = None,
+        seed: _Rows | None = None,
+        inherited_event_count: int | None = None,
     ) -> Session:
         """A new session, open for appending; see ``dsh_session.Store.create``."""
+        rows = None if seed is None else [encode_json(row) if isinstance(row, (dict, bytearray)) else row for row in seed]
         session = await _change(
             lambda: self._open().create(
+                id=id,
+                cwd=cwd,
+                parent_session=parent_session,
+                created_at=created_at,
+                agent_preset=agent_preset,
+                origin=origin,
+                delegation_depth=delegation_depth,
+                seed=rows,
+                inherited_event_count=inherited_event_count,
+            )
+        )
+        return Session(session)
+
+    async def resume(self, id: str) -> Session:
+        """Resumes a stored session, closing a turn that was interrupted; see ``dsh_session.Store.resume``."""
+        return Session(await _change(lambda: self._open().resume(id)))
+
+    async def fork(
+        self,
+        source_id: str,
+        at: int | None = None,
+        *,
+        id: str | None = None,
+        cwd: _PathLike | None = None,
+        parent_session: str | None = None,
+        created_at: int | None = None,
+        agent_preset: str | None = None,
+        origin: Literal["subagent"] | None = None,
+        delegation_depth: int | None = None,
+    ) -> Session:
+        """A new session that begins with the events of another; see ``dsh_session.Store.fork``."""
+        session = await _change(
+            lambda: self._open().fork(
+                source_id,
+                at,
                 id=id,
                 cwd=cwd,
                 parent_session=parent_session,
@@ -432,6 +611,52 @@ class Store(_Handle):
             )
         )
         return Session(session)
+
+    async def get(self, id: str) -> Session | None:
+        """The live session of an id, as a view that does not keep it open; ``None`` if it is not live in this store."""
+        # Not `_change`: what it gives belongs to somebody else, and is not closed for a cancelled caller.
+        session = await _read(lambda: self._open().get(id))
+        return None if session is None else Session(session)
+
+    async def live_ids(self) -> _List[str]:
+        """The ids of the live sessions, in the order in which they were opened."""
+        return await _read(lambda: self._open().live_ids())
+
+    async def on_event(self, listener: Callable[[Session, Event], object]) -> Subscription:
+        """Has ``listener(session, event)`` called on this event loop with each event that was committed.
+
+        Calls begin in the order of the events; those of a coroutine function may overlap.
+        """
+        loop = _Loop(listener)
+        tell = lambda session, event: loop.tell("events", Session(session), event)  # noqa: E731
+        return await _change(lambda: self._open().on_event(tell))
+
+    async def on_created(self, listener: Callable[[Session], object]) -> Subscription:
+        """Has ``listener(session)`` called on this event loop when a session was announced. It cannot refuse the session."""
+        loop = _Loop(listener)
+        return await _change(lambda: self._open().on_created(lambda session: loop.tell("creation", Session(session))))
+
+    async def on_disposed(self, listener: Callable[[Session], object]) -> Subscription:
+        """Has ``listener(session)`` called on this event loop when a session has left the store."""
+        loop = _Loop(listener)
+        return await _change(lambda: self._open().on_disposed(lambda session: loop.tell("the disposal", Session(session))))
+
+    async def on_flush(self, listener: Callable[[Session], object]) -> Subscription:
+        """Has ``listener(session)`` called on this event loop by every flush, which waits for it and fails with it."""
+        loop = _Loop(listener)
+        return await _change(lambda: self._open().on_flush(lambda session: loop.ask(Session(session))))
+
+    async def add_validator(self, validator: Callable[[_native.Session, Event], object]) -> Subscription:
+        """Asks ``validator(session, event)`` before each event is accepted, on the thread that appends; the session is a sync one."""
+        return await _change(lambda: self._open().add_validator(validator))
+
+    async def register_projection(
+        self,
+        event_type: str,
+        projection: Callable[[Event, ProjectionContext], Mapping[int, object] | Iterable[tuple[int, object]]],
+    ) -> Subscription:
+        """Has ``projection`` decide what events of a type do to earlier messages; see ``dsh_session.Store.register_projection``."""
+        return await _change(lambda: self._open().register_projection(event_type, projection))
 
     async def open_session(self, id: str) -> Session:
         """A stored session, open for appending where its log ends."""
