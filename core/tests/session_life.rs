@@ -3,6 +3,7 @@
 use dsh_session_core::event::Vocabulary;
 use dsh_session_core::session::WriteState;
 use dsh_session_core::storage::simulation::{Fault, FaultyStorage, MemoryStorage};
+use dsh_session_core::store::{Preparation, SessionPreparation, SessionStore};
 use dsh_session_core::{
     Code, Error, Event, EventDraft, EventRange, NewSession, Reporter, Severity, Store, StoreBuilder,
     WRITE_BEHIND_BYTES,
@@ -137,6 +138,7 @@ fn a_resume_closes_the_turn_on_the_disk_before_anybody_hears_of_the_session() {
     let kinds = ["turn/start", "step/start", "step/end", "turn/end", "session/end-seed"];
     assert_eq!(stored(&disk, "s"), kinds);
     assert_eq!((heard.load(Ordering::SeqCst), session.first_live_seq()), (1, 4));
+    assert_eq!(session.notices().last().unwrap().to_json(), r#"{"kind":"turn-closed","events":2}"#);
     session.append(start(2)).unwrap();
     session.append(end(2)).unwrap();
     session.close().unwrap();
@@ -314,4 +316,25 @@ fn a_projection_that_fails_panics_or_changes_an_id_refuses_its_event_and_nothing
         assert_eq!((session.next_seq(), session.messages().unwrap()[0].text()), (1, message));
         session.append(start(1)).unwrap();
     }
+}
+
+#[test]
+fn a_preparation_releases_once_whether_it_is_disposed_or_dropped() {
+    let released = Arc::new(AtomicUsize::new(0));
+    let preparation = || {
+        let count = Arc::clone(&released);
+        let release = Box::new(move || {
+            count.fetch_add(1, Ordering::SeqCst);
+        });
+        let session = SessionStore::new().prepare(Preparation::default()).unwrap();
+        SessionPreparation::new(session, Some(release))
+    };
+    let disposed = preparation();
+    assert_eq!(disposed.session().write_state(), WriteState::Prepared);
+    disposed.dispose();
+    disposed.dispose();
+    drop(disposed);
+    assert_eq!(released.load(Ordering::SeqCst), 1);
+    drop(preparation());
+    assert_eq!(released.load(Ordering::SeqCst), 2);
 }

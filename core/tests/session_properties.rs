@@ -252,28 +252,19 @@ proptest! {
         for batch in script {
             let drafts: Vec<EventDraft> = batch.iter().map(Try::draft).collect();
             let before = observed(&session);
-            let outcome = append(&session, &drafts);
-            // The twin gets the same members one by one, as far as the batch would have come.
-            let (length, refused_at) = match &outcome {
-                Ok(_) => (drafts.len(), None),
-                Err(error) => (0, Some((error.index().unwrap() as usize, error.rule()))),
-            };
-            match refused_at {
-                None => {
-                    for draft in &drafts[..length] {
-                        twin.append(draft).unwrap();
-                    }
-                }
-                Some((index, rule)) => {
+            match &append(&session, &drafts) {
+                // The twin gets the same members one by one.
+                Ok(_) => drafts.iter().for_each(|draft| drop(twin.append(draft).unwrap())),
+                Err(error) => {
                     assert_eq!(observed(&session), before);
+                    // Alone, the members before the refused one are accepted, and it is refused for the same reason.
+                    let index = error.index().unwrap() as usize;
                     let probe = independent(checks);
                     for event in twin.snapshot_events(0, u64::MAX) {
                         probe.append(EventDraft::from_line(event.row()).unwrap()).unwrap();
                     }
-                    for draft in &drafts[..index] {
-                        probe.append(draft).unwrap();
-                    }
-                    assert_eq!(probe.append(&drafts[index]).unwrap_err().rule(), rule);
+                    drafts[..index].iter().for_each(|draft| drop(probe.append(draft).unwrap()));
+                    assert_eq!(probe.append(&drafts[index]).unwrap_err().rule(), error.rule());
                 }
             }
             assert_folds_are_fresh(&session);

@@ -20,7 +20,7 @@ const COMPLETED_PREFIX: u64 = u64::MAX;
 
 /// Gives a session of the store to C.
 fn give_session(value: &StoreValue, out: Out<*mut dsh_session>, session: Session) -> Result<dsh_status> {
-    out.set(give(SessionValue::new(session, Some(value.share()))));
+    out.set(give(SessionValue::of(value, session)));
     Ok(DSH_OK)
 }
 
@@ -46,9 +46,8 @@ pub unsafe extern "C" fn dsh_store_resume(
     unsafe {
         guard::call(store, err, |value| {
             let out = Out::new(session, "the session")?;
-            let id = input::some_text(id, id_len, "the id")?;
+            let id = input::id(id, id_len)?;
             let session = value.open()?.resume_with(id, &cancel::token(cancel)?)?;
-            value.log.notices(session.id(), &session.notices());
             give_session(value, out, session)
         })
     }
@@ -140,7 +139,7 @@ pub unsafe extern "C" fn dsh_store_get(
     unsafe {
         guard::call(store, err, |value| {
             let out = Out::new(session, "the session")?;
-            let id = input::some_text(id, id_len, "the id")?;
+            let id = input::id(id, id_len)?;
             let session = value.open()?.get(id).ok_or_else(|| {
                 let message = format!("no session `{id}` is live in this store");
                 let error = Error::new(Code::SessionNotFound, message).with_session_id(id);

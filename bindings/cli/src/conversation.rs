@@ -20,8 +20,11 @@ pub(crate) fn surface(context: &mut Context, id: &str, is_balanced: bool) -> Res
 pub(crate) fn messages(context: &mut Context, id: &str, is_balanced: bool) -> Result<i32, Failure> {
     let (_, folded) = folded(context, id, is_balanced)?;
     for message in &folded.messages {
-        let line = if context.is_json { message.text().to_owned() } else { message_text(message) };
-        context.out.line(&line)?;
+        if context.is_json {
+            context.out.line(message.text())?;
+        } else {
+            context.out.text(&message_text(message))?;
+        }
     }
     Ok(EXIT_DONE)
 }

@@ -3,34 +3,37 @@
 use crate::arguments::Fork;
 use crate::context::Context;
 use crate::failure::{EXIT_DONE, Failure};
+use dsh_session_core::NewSession;
 use dsh_session_core::error::{Code, Error};
 use dsh_session_core::json::ObjectText;
-use dsh_session_core::{Access, NewSession};
+use dsh_session_core::persistence::Notice;
 
 pub(crate) fn resume(context: &mut Context, id: &str) -> Result<i32, Failure> {
     let store = context.store()?;
-    // What stands in the log before, so that what the resume adds can be told apart.
-    let stored = store.open_log(id, Access::Read)?.event_count(&context.cancel)?;
     let session = store.resume_with(id, &context.cancel)?;
     context.announce(&session.notices(), 0);
     session.flush_with(&context.cancel)?;
     session.close()?;
-    let closers = session.first_live_seq().saturating_sub(stored);
+    let closers = closers_of(&session.notices());
     let next_seq = session.next_seq();
-    let line = if context.is_json {
+    if context.is_json {
         let mut out = ObjectText::new();
         out.number("closers", closers);
         out.number("seq", next_seq);
-        out.finish()
+        context.out.line(&out.finish())?;
     } else {
-        format!("{id}: {closers} events close an interrupted turn, {next_seq} events")
-    };
-    if context.is_json {
-        context.out.line(&line)?
-    } else {
-        context.out.text(&line)?
+        context.out.text(&format!("{id}: {closers} events close an interrupted turn, {next_seq} events"))?;
     }
     Ok(EXIT_DONE)
+}
+
+/// How many events a resume has added to close a turn.
+fn closers_of(notices: &[Notice]) -> u64 {
+    let closed = notices.iter().find_map(|notice| match notice {
+        Notice::TurnClosed { events } => Some(*events),
+        _ => None,
+    });
+    closed.unwrap_or(0)
 }
 
 pub(crate) fn fork(context: &mut Context, arguments: Fork) -> Result<i32, Failure> {
@@ -46,18 +49,13 @@ pub(crate) fn fork(context: &mut Context, arguments: Fork) -> Result<i32, Failur
     child.flush_with(&context.cancel)?;
     child.close()?;
     let (id, inherited) = (child.id(), child.inherited_event_count());
-    let line = if context.is_json {
+    if context.is_json {
         let mut out = ObjectText::new();
         out.string("id", id);
         out.number("inheritedEventCount", inherited);
-        out.finish()
+        context.out.line(&out.finish())?;
     } else {
-        format!("{id}: {inherited} events of {}", arguments.id)
-    };
-    if context.is_json {
-        context.out.line(&line)?
-    } else {
-        context.out.text(&line)?
+        context.out.text(&format!("{id}: {inherited} events of {}", arguments.id))?;
     }
     Ok(EXIT_DONE)
 }

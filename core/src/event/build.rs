@@ -4,7 +4,7 @@
 //! log are events already and never come through this file.
 
 use super::facts::Payload;
-use super::row;
+use super::row::{self, BadRow, RowFault};
 use super::verdict::{self, RowVerdict};
 use super::{Event, Span, SurfaceOp, is_plugin_record_type, source_ranges};
 use crate::error::{Code, Error, Result};
@@ -236,7 +236,7 @@ impl EventDraft {
         let (parsed, verdict) = verdict::parse(&text, row, json::DEPTH_MAX_DEFAULT, &mut Payload::default());
         match parsed {
             Ok(envelope) => Ok((Event::new(Arc::new(text), row, envelope), verdict)),
-            Err(bad) => Err(invalid(bad.fault.to_string())),
+            Err(bad) => Err(no_row(&bad)),
         }
     }
 
@@ -284,6 +284,13 @@ impl EventDraft {
         let mark = if self.ignorable { r#","ignorable":true"#.len() } else { 0 };
         required + numbers + sources + op + mark
     }
+}
+
+/// A text that is no row, with the code of `session.md` 20 that a seed is refused with for it.
+fn no_row(bad: &BadRow) -> Error {
+    let is_sources = matches!(bad.fault, RowFault::SourceEventSeqs(_));
+    let rule = if is_sources { "SOURCES_INVALID" } else { "EVENT_ENVELOPE_INVALID" };
+    invalid(bad.fault.to_string()).with_rule(rule)
 }
 
 fn sources_invalid(message: String) -> Error {
@@ -366,7 +373,7 @@ impl Event {
         let row = Span::new(0, text.len());
         match row::parse(&text, row, json::DEPTH_MAX_DEFAULT) {
             Ok(envelope) => Ok(Event::new(Arc::new(text), row, envelope)),
-            Err(bad) => Err(invalid(bad.fault.to_string())),
+            Err(bad) => Err(no_row(&bad)),
         }
     }
 }

@@ -22,7 +22,7 @@ use crate::format::reader::ReadLimits;
 use crate::persistence::files::{FilePersistence, FileSettings};
 use crate::persistence::memory::MemoryPersistence;
 use crate::persistence::{
-    Access, Events, ListMode, Listing, Removal, SessionLog, SessionPersistence, Snapshot,
+    Access, Events, ListMode, Listing, Notice, Removal, SessionLog, SessionPersistence, Snapshot,
 };
 use crate::query::{self, Rows, Salvage, Stats, Verifications};
 use crate::report::Reporter;
@@ -240,11 +240,17 @@ impl Store {
         let session = Session::build(construction, Arc::clone(self.shared.live.hub()))?;
         let inherited = session.header().is_seeded.then(|| session.inherited_event_count());
         let log = self.shared.persistence.create(session.header(), inherited, &CancelToken::new())?;
-        self.go_live(session, log, 0)
+        self.go_live(session, log, 0, None)
     }
 
     /// Stores what the log lacks of a session that begins, from the event `stored` on, and announces it.
-    fn go_live(&self, session: Session, log: Arc<dyn SessionLog>, stored: u64) -> Result<Session> {
+    fn go_live(
+        &self,
+        session: Session,
+        log: Arc<dyn SessionLog>,
+        stored: u64,
+        resumed: Option<Notice>,
+    ) -> Result<Session> {
         let shared = &self.shared;
         let missing: Vec<Event> = session.snapshot_events(stored, u64::MAX).into_iter().collect();
         let written = if missing.is_empty() { Ok(()) } else { log.append(&missing, &CancelToken::new()) };
@@ -253,7 +259,7 @@ impl Store {
             return Err(error);
         }
         let (storage, reporter) = (Arc::clone(&shared.storage), shared.reporter.clone());
-        let recording = Recording::new(log, storage, reporter, Arc::clone(&shared.write_behind));
+        let recording = Recording::new(log, resumed, storage, reporter, Arc::clone(&shared.write_behind));
         let durability: Arc<dyn Durability> = Arc::clone(&recording) as _;
         let session = session.kept_open_by(durability);
         if let Some(handle) = session.handle() {

@@ -33,6 +33,8 @@ pub const WAITING_BYTES_MAX: usize = 256 << 20;
 pub(super) struct Recording {
     me: Weak<Recording>,
     log: Arc<dyn SessionLog>,
+    /// What a resume did, beside what the log has to tell.
+    resumed: Option<Notice>,
     storage: Arc<dyn Storage>,
     reporter: Reporter,
     write_behind: Arc<WriteBehind>,
@@ -71,6 +73,7 @@ fn text_bytes(events: &[Event]) -> usize {
 impl Recording {
     pub(super) fn new(
         log: Arc<dyn SessionLog>,
+        resumed: Option<Notice>,
         storage: Arc<dyn Storage>,
         reporter: Reporter,
         write_behind: Arc<WriteBehind>,
@@ -78,6 +81,7 @@ impl Recording {
         Arc::new_cyclic(|me| Recording {
             me: me.clone(),
             log,
+            resumed,
             process_id: storage.process_id(),
             storage,
             reporter,
@@ -279,7 +283,7 @@ impl Durability for Recording {
     }
 
     fn notices(&self) -> Vec<Notice> {
-        self.log.notices()
+        self.log.notices().into_iter().chain(self.resumed.clone()).collect()
     }
 }
 

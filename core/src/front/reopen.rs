@@ -4,7 +4,7 @@ use super::Store;
 use crate::cancel::CancelToken;
 use crate::error::Result;
 use crate::event::Event;
-use crate::persistence::Resumed;
+use crate::persistence::{Notice, Resumed};
 use crate::session::closers::{Cause, TailScan};
 use crate::session::session::Construction;
 use crate::session::{Seed, SeedMode, Session, WriteState};
@@ -22,6 +22,7 @@ enum OpenTurn {
 impl Store {
     /// Resumes a stored session (`session.md` 14.4): its log is read and checked once, a turn that was interrupted is closed with the
     /// results that are missing, the marker of a new life is added, and all of that is on the disk before the session is announced.
+    /// A notice `turn-closed` tells what was done.
     ///
     /// ```
     /// use dsh_session_core::{EventDraft, NewSession, Store};
@@ -79,7 +80,11 @@ impl Store {
         let stored = events.len() as u64;
         let restored = self.restore(resumed, events, &scan, open_turn, cancel);
         match restored {
-            Ok(session) => self.go_live(session, log, stored),
+            Ok(session) => {
+                let events = session.first_live_seq() - stored;
+                let resumed = (events > 0).then_some(Notice::TurnClosed { events });
+                self.go_live(session, log, stored, resumed)
+            }
             Err(error) => {
                 let _ = log.close();
                 Err(error)

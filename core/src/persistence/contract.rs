@@ -202,6 +202,11 @@ pub enum Notice {
         /// The lock file.
         path: PathBuf,
     },
+    /// The log left a turn open, and a resume closed it (`session.md` 14.4).
+    TurnClosed {
+        /// The events that were added to close it.
+        events: u64,
+    },
     /// The file that names the owner for other programs could not be written or removed. Ownership itself is not affected.
     OwnerFile {
         /// The system's reason.
@@ -217,6 +222,7 @@ impl Notice {
             Notice::TornTail { .. } => "torn-tail",
             Notice::TailCut { .. } => "tail-cut",
             Notice::LockIneffective { .. } => "lock-ineffective",
+            Notice::TurnClosed { .. } => "turn-closed",
             Notice::OwnerFile { .. } => "owner-file",
         }
     }
@@ -244,6 +250,7 @@ impl Notice {
                 out.string("path", &path.to_string_lossy());
                 out.string("reason", LOCK_INEFFECTIVE);
             }
+            Notice::TurnClosed { events } => out.number("events", *events),
             Notice::OwnerFile { reason } => out.string("reason", reason),
         }
         out.finish()

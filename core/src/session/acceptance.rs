@@ -6,7 +6,8 @@
 
 use crate::error::{Code, Error, Result};
 use crate::event::Event;
-use crate::event::facts::{RowKind, is_object, is_text, is_word, members};
+use crate::event::breach::Stage;
+use crate::event::facts::{RowKind, is_object, is_same_string, is_text, is_word, members};
 use crate::event::verdict::RowVerdict;
 use crate::json::{Json, Kind};
 
@@ -21,14 +22,9 @@ type Verdict = Result<(), (&'static str, &'static str)>;
 pub(super) fn judge(event: &Event, verdict: &RowVerdict) -> Result<()> {
     let judged = match &verdict.breach {
         None => unjudged(event, verdict),
-        Some(breach) => {
-            let code = breach.rule();
-            // Acceptance speaks in the codes of sessions already; R1 to R11 do not.
-            if code.len() > 3 {
-                return Err(refused(code, breach.message()));
-            }
-            every_rule(event, verdict)
-        }
+        // Row admission has numbers of its own, R1 to R11; what comes after it speaks in the codes of sessions.
+        Some(breach) if breach.stage() == Stage::Admission => every_rule(event, verdict),
+        Some(breach) => return Err(refused(breach.rule(), breach.message())),
     };
     judged.map_err(|(code, message)| refused(code, message))
 }
@@ -172,9 +168,7 @@ fn message_shape(kind: RowKind, message: Json<'_>) -> Verdict {
         }
         RowKind::ToolResult => {
             let named = of_source("callId");
-            is_word(source_kind, "tool")
-                && is_text(named)
-                && crate::event::facts::is_same_string(named, call_id)
+            is_word(source_kind, "tool") && is_text(named) && is_same_string(named, call_id)
         }
         _ => is_text(source_kind),
     };

@@ -8,6 +8,9 @@ use crate::event::{Event, EventDraft};
 use crate::format::header::{FORMAT_VERSION, SessionHeader};
 use crate::json::{DEPTH_MAX_DEFAULT, Json, ObjectText};
 
+/// The code of a text that is no event.
+pub(super) const ENVELOPE_INVALID: &str = "EVENT_ENVELOPE_INVALID";
+
 /// The type of the events that mark where a seed ends.
 const END_SEED: &str = "session/end-seed";
 
@@ -54,11 +57,8 @@ impl Seed {
         let read = |(index, row): (usize, T)| {
             Event::from_row(row).map_err(|error| {
                 let is_lossy = error.code() == Code::NotLosslessJson;
-                let code = match () {
-                    () if is_lossy => "NOT_LOSSLESS_JSON",
-                    () if error.message().contains("sourceEventSeqs") => "SOURCES_INVALID",
-                    () => "EVENT_ENVELOPE_INVALID",
-                };
+                let code =
+                    if is_lossy { "NOT_LOSSLESS_JSON" } else { error.rule().unwrap_or(ENVELOPE_INVALID) };
                 refused(code, error.message()).with_index(index as u64).with_cause(error)
             })
         };

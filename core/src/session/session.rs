@@ -12,10 +12,10 @@ use super::seed::{self, Seed, SeedMode};
 use super::surface::{EarlierEvents, Effect, Projected, Rules, Surface, is_transcript};
 use crate::cancel::CancelToken;
 use crate::error::{Code, Error, Result};
+use crate::event::Event;
 use crate::event::breach::Breach;
 use crate::event::facts::RowKind;
 use crate::event::verdict::RowVerdict;
-use crate::event::{Event, Vocabulary};
 use crate::format::EventRange;
 use crate::format::header::SessionHeader;
 use crate::format::relationships::LogChecker;
@@ -206,21 +206,24 @@ impl Session {
         if seed.mode == SeedMode::Restore {
             check_header()?;
         }
+        let inherited = seed.inherited_event_count.unwrap_or(0);
         let mut parts = Parts {
+            is_checked: checker.is_some(),
             writer: Writer { surface: Surface::new(0), checker: None },
             view: View::default(),
-            is_checked: checker.is_some(),
+            breach: None,
         };
+        if hub.checks_stored_rules {
+            let new = || LogChecker::with_inherited_count(&header, inherited, hub.vocabulary.clone());
+            parts.writer.checker = Some(checker.unwrap_or_else(new));
+        }
         parts.adopt(&hub, seed.events.as_deref().unwrap_or_default())?;
         if seed.mode == SeedMode::Snapshot {
             check_header()?;
         }
         let begun = seed.finish(&header, hub.storage.now_unix_ms())?;
-        if hub.checks_stored_rules {
-            parts.writer.checker = Some(match checker {
-                Some(checker) => checker,
-                None => stored_rules(&header, begun.inherited, &hub.vocabulary, &parts.view)?,
-            });
+        if let Some(breach) = parts.breach.take() {
+            return Err(breach);
         }
         if let Some(marker) = begun.marker {
             parts.add_marker(&hub, marker)?;
@@ -567,8 +570,10 @@ impl fmt::Debug for Session {
 struct Parts {
     writer: Writer,
     view: View,
-    /// Whether the events were judged by the rules of stored logs a moment ago.
+    /// Whether the events were judged by the rules of stored logs a moment ago, and the checker stands after them.
     is_checked: bool,
+    /// The first event that no reader of the stored log would accept. The other rules of a seed speak before it.
+    breach: Option<Error>,
 }
 
 impl Parts {
@@ -579,57 +584,44 @@ impl Parts {
                 true => RowVerdict { kind, ..RowVerdict::default() },
                 false => RowVerdict::of_event(event),
             };
-            self.add(hub, event.clone(), &verdict).map_err(|error| of_seed(error, index))?;
+            self.add(hub, event.clone(), &verdict, self.is_checked).map_err(|error| of_seed(error, index))?;
         }
-        Ok(())
-    }
-
-    fn add(&mut self, hub: &Hub, event: Event, verdict: &RowVerdict) -> Result<()> {
-        let rules = Rules { projections: &hub.projections, vocabulary: &hub.vocabulary };
-        let is_judged = self.is_checked;
-        let effect = self.writer.surface.judge(&event, verdict, &self.view, rules, is_judged)?;
-        self.writer.surface.apply(event.seq(), &effect);
-        self.view.commit(event, &effect);
         Ok(())
     }
 
     fn add_marker(&mut self, hub: &Hub, marker: Event) -> Result<()> {
         let verdict = RowVerdict::of_event(&marker);
-        if let Some(checker) = &mut self.writer.checker {
-            checker.check(&marker).map_err(|breach| stored_log_refused(&breach, &marker))?;
+        self.add(hub, marker, &verdict, false)?;
+        self.breach.take().map_or(Ok(()), Err)
+    }
+
+    fn add(&mut self, hub: &Hub, event: Event, verdict: &RowVerdict, is_checked: bool) -> Result<()> {
+        let rules = Rules { projections: &hub.projections, vocabulary: &hub.vocabulary };
+        let effect = self.writer.surface.judge(&event, verdict, &self.view, rules, is_checked)?;
+        if let Some(checker) = self.writer.checker.as_mut().filter(|_| !is_checked && self.breach.is_none()) {
+            match checker.judge_seen(&event, verdict) {
+                Ok(kept) => checker.commit(kept),
+                Err(breach) => self.breach = Some(stored_log_refused(&breach, &event)),
+            }
         }
-        self.add(hub, marker, &verdict)
+        self.writer.surface.apply(event.seq(), &effect);
+        self.view.commit(event, &effect);
+        Ok(())
     }
 }
 
 /// A refusal of an append as one of the seed event with this index.
 fn of_seed(error: Error, index: usize) -> Error {
-    let rule = error.rule().unwrap_or("EVENT_ENVELOPE_INVALID");
+    let rule = error.rule().unwrap_or(seed::ENVELOPE_INVALID);
     seed::refused(rule, error.message()).with_index(index as u64).with_cause(error)
 }
 
-/// The rules of stored logs after the events of a seed.
-fn stored_rules(
-    header: &SessionHeader,
-    inherited: u64,
-    vocabulary: &Vocabulary,
-    view: &View,
-) -> Result<LogChecker> {
-    let mut checker = LogChecker::with_inherited_count(header, inherited, vocabulary.clone());
-    for event in view.log.snapshot(0, u64::MAX).iter() {
-        checker.check(event).map_err(|breach| {
-            let index = event.seq();
-            stored_log_refused(&breach, event).with_index(index)
-        })?;
-    }
-    Ok(checker)
-}
-
-pub(super) fn stored_log_refused(breach: &Breach, event: &Event) -> Error {
-    Error::new(Code::SessionRefused, breach.message())
-        .with_rule(breach.rule())
+/// A refusal of a seed whose log no reader would accept; seeds begin with seq 0, so that an index is a seq.
+fn stored_log_refused(breach: &Breach, event: &Event) -> Error {
+    seed::refused(breach.rule(), breach.message())
         .with_event_type(event.kind())
         .with_seq(event.seq())
+        .with_index(event.seq())
 }
 
 /// What the model sees, as a list of events (`session.md` 8.1). It follows its session.

@@ -12,7 +12,7 @@ use crate::event::nodes::{NodeId, Nodes};
 use crate::event::verdict::RowVerdict;
 use crate::event::{Event, Span, SurfaceOp, Vocabulary};
 use crate::format::relationships::is_equal;
-use crate::json::Kind;
+use crate::json::{Json, Kind};
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
@@ -315,18 +315,10 @@ fn check_additions(
 /// Whether an event is a tool result whose data equals that of `event` but for `message.content`.
 fn is_rewrite(event: &Event, replaced: u64, earlier: &dyn EarlierEvents) -> bool {
     let Some(old) = earlier.event(replaced).filter(|old| old.kind() == "tool/result") else { return false };
-    let is_same = |skipped: &str, new, old| {
-        let rest = |value: crate::json::Json<'_>| -> BTreeMap<String, String> {
-            let members = value.members().filter(|(key, _)| key != skipped);
-            members.map(|(key, value)| (key.into_owned(), value.text().to_owned())).collect()
-        };
-        let (new, old) = (rest(new), rest(old));
-        new.len() == old.len()
-            && new.iter().all(|(key, text)| {
-                let new = crate::json::Json::trusted(text);
-                old.get(key).is_some_and(|text| is_equal(Some(new), Some(crate::json::Json::trusted(text))))
-            })
+    let repeats = |a: Json<'_>, b: Json<'_>, skipped: &str| {
+        a.members().all(|(key, value)| key == skipped || is_equal(Some(value), b.get(&key)))
     };
+    let is_same = |skipped: &str, new, old| repeats(new, old, skipped) && repeats(old, new, skipped);
     match (event.data().get("message"), old.data().get("message")) {
         (Some(new_message), Some(old_message)) => {
             is_same("message", event.data(), old.data()) && is_same("content", new_message, old_message)
@@ -339,5 +331,5 @@ fn is_rewrite(event: &Event, replaced: u64, earlier: &dyn EarlierEvents) -> bool
 /// not it was replaced later (`session.md` 10, human transcript).
 pub(super) fn is_transcript(event: &Event) -> bool {
     RowKind::of(event.kind()).is_surface()
-        && event.surface_op_text().is_some_and(|op| is_word(Some(crate::json::Json::trusted(op)), "append"))
+        && event.surface_op_text().is_some_and(|op| is_word(Some(Json::trusted(op)), "append"))
 }
