@@ -14,7 +14,7 @@ import pytest
 import dsh_session as dsh
 from conftest import NOTE
 from dsh_session import _base, _codes, _errors, _native, _records, aio
-from try_distributions import readme_python
+from try_distributions import README, python_of
 
 REPOSITORY = Path(__file__).parents[2]
 PACKAGE = REPOSITORY / "bindings" / "python"
@@ -77,8 +77,9 @@ def test_everything_public_is_documented() -> None:
                     assert inspect.getdoc(getattr(thing, word)), f"{name}.{word}"
 
 
-def test_the_readme_runs(tmp_path: Path) -> None:
-    command = [sys.executable, "-W", "error", "-c", readme_python()]
+@pytest.mark.parametrize("readme", [README, README.parents[2] / "README.md"], ids=["package", "project"])
+def test_the_readme_runs(readme: Path, tmp_path: Path) -> None:
+    command = [sys.executable, "-W", "error", "-c", python_of(readme)]
     done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
 

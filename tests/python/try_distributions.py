@@ -27,10 +27,10 @@ OLDEST, NEWER = "cp310", "cp311"
 HAS_BUFFERS = "import dsh_session as d; print(bytes(memoryview(d.Event.from_row({'type': 'a', 'seq': 0, 'time': 1, 'data': 1})))[:8])"
 
 
-def readme_python() -> str:
-    """The Python of the README, one script."""
-    blocks = re.findall(r"^```python\n(.*?)^```", README.read_text(encoding="utf-8"), re.DOTALL | re.MULTILINE)
-    assert len(blocks) >= 4
+def python_of(readme: Path) -> str:
+    """The Python of a README, one script."""
+    blocks = re.findall(r"^```python\n(.*?)^```", readme.read_text(encoding="utf-8"), re.DOTALL | re.MULTILINE)
+    assert blocks
     return "\n".join(blocks)
 
 
@@ -67,7 +67,7 @@ def try_wheel(wheel: Path, folder: Path, buffers: bool, index: Path | None = Non
     else:
         said = run(python, "-m", "pip", "install", "--no-index", "--find-links", index, "--only-binary", ":all:", "dsh-session")
         assert wheel.name in said, said
-    run(python, "-W", "error", "-c", readme_python())
+    run(python, "-W", "error", "-c", python_of(README))
     listed = run(environment / "bin" / "dsh-session", "--root", "sessions", "--json", "list")
     assert listed.count('"header"') == 3, listed
     assert run(python, "-m", "dsh_session", "--root", "sessions", "--json", "list") == listed
