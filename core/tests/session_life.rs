@@ -120,6 +120,41 @@ fn a_write_that_fails_in_the_background_is_reported_and_waits_for_a_flush() {
 }
 
 #[test]
+fn nothing_of_a_store_is_held_or_runs_once_its_last_handle_is_gone() {
+    for sessions_go_first in [true, false] {
+        for _ in 0..20 {
+            let held = Arc::new(());
+            let (held_by_reporter, told) = (Arc::clone(&held), Arc::new(AtomicUsize::new(0)));
+            let count = Arc::clone(&told);
+            let reporter = Reporter::new(move |_, _| {
+                count.fetch_add(1, Ordering::SeqCst);
+                // Slow enough for the handles to go meanwhile.
+                (0..1000).for_each(|_| std::thread::yield_now());
+                assert_eq!(Arc::strong_count(&held_by_reporter), 2);
+            });
+            let faulty = FaultyStorage::new(Arc::new(disk()));
+            let store = Store::builder(ROOT).storage(Arc::new(faulty.clone())).reporter(reporter);
+            let store = store.write_behind_delay(Duration::from_millis(1)).open().unwrap();
+            let session = store.create(NewSession::new()).unwrap();
+            session.append(note("one")).unwrap();
+            session.flush().unwrap();
+            faulty.clear();
+            faulty.fail_from(1, Fault::error(rustix::io::Errno::NOSPC.raw_os_error()));
+            session.append(note("two")).unwrap();
+            until(|| told.load(Ordering::SeqCst) > 0);
+            if sessions_go_first {
+                drop(session);
+                drop(store);
+            } else {
+                drop(store);
+                drop(session);
+            }
+            assert_eq!(Arc::strong_count(&held), 1);
+        }
+    }
+}
+
+#[test]
 fn a_resume_closes_the_turn_on_the_disk_before_anybody_hears_of_the_session() {
     let disk = disk();
     let session = open(&disk).create(NewSession::new().id("s")).unwrap();

@@ -259,9 +259,9 @@ impl Store {
             return Err(error);
         }
         let (storage, reporter) = (Arc::clone(&shared.storage), shared.reporter.clone());
-        let recording = Recording::new(log, resumed, storage, reporter, Arc::clone(&shared.write_behind));
+        let recording = Recording::new(log, resumed, storage, reporter, shared.write_behind.timer());
         let durability: Arc<dyn Durability> = Arc::clone(&recording) as _;
-        let session = session.kept_open_by(durability);
+        let session = session.kept_open_by(durability, Arc::clone(&shared.write_behind) as _);
         if let Some(handle) = session.handle() {
             recording.set_handle(handle);
         }

@@ -1,6 +1,6 @@
 //! The life of a session on the disk: what it accepts waits here for a moment, and is written in frames.
 
-use super::write_behind::WriteBehind;
+use super::write_behind::Timer;
 use crate::cancel::CancelToken;
 use crate::error::{Code, Error, Result};
 use crate::event::Event;
@@ -37,7 +37,7 @@ pub(super) struct Recording {
     resumed: Option<Notice>,
     storage: Arc<dyn Storage>,
     reporter: Reporter,
-    write_behind: Arc<WriteBehind>,
+    timer: Arc<Timer>,
     /// The process that opened the session; a forked child is turned away before any lock is waited for.
     process_id: u32,
     is_closed: AtomicBool,
@@ -76,7 +76,7 @@ impl Recording {
         resumed: Option<Notice>,
         storage: Arc<dyn Storage>,
         reporter: Reporter,
-        write_behind: Arc<WriteBehind>,
+        timer: Arc<Timer>,
     ) -> Arc<Recording> {
         Arc::new_cyclic(|me| Recording {
             me: me.clone(),
@@ -85,7 +85,7 @@ impl Recording {
             process_id: storage.process_id(),
             storage,
             reporter,
-            write_behind,
+            timer,
             is_closed: AtomicBool::new(false),
             detach: Mutex::default(),
             handle: Mutex::default(),
@@ -226,9 +226,9 @@ impl Durability for Recording {
             (is_due, is_first)
         };
         if is_due {
-            self.write_behind.hurry(&self.me);
+            self.timer.hurry(&self.me);
         } else if is_first {
-            self.write_behind.schedule(&self.me);
+            self.timer.schedule(&self.me);
         }
     }
 

@@ -9,18 +9,19 @@ use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError, Weak};
 use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
-/// Writes sessions when their time has come. Dropping it ends the thread.
+/// Keeps the thread. It is held by the store and by whatever keeps a session open, never by the thread itself: whoever lets go of it last
+/// waits until the thread has ended, so that nothing of the library runs or is held behind a store that is gone.
 #[derive(Debug)]
 pub(super) struct WriteBehind {
     timer: Arc<Timer>,
     storage: Arc<dyn Storage>,
     process_id: u32,
-    delay: Duration,
-    thread: Mutex<Option<JoinHandle<()>>>,
 }
 
-#[derive(Debug, Default)]
-struct Timer {
+/// Knows when which session is to be written.
+#[derive(Debug)]
+pub(super) struct Timer {
+    delay: Duration,
     state: Mutex<State>,
     changed: Condvar,
 }
@@ -30,6 +31,7 @@ struct State {
     /// In no order; there is one at most for each session.
     due: Vec<(Instant, Weak<Recording>)>,
     is_over: bool,
+    thread: Option<JoinHandle<()>>,
 }
 
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
@@ -38,43 +40,48 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 
 impl WriteBehind {
     pub(super) fn new(storage: Arc<dyn Storage>, delay: Duration) -> WriteBehind {
+        let timer = Timer { delay, state: Mutex::default(), changed: Condvar::new() };
         let process_id = storage.process_id();
-        WriteBehind { timer: Arc::default(), storage, process_id, delay, thread: Mutex::default() }
+        WriteBehind { timer: Arc::new(timer), storage, process_id }
     }
 
+    /// What sessions tell that they wait.
+    pub(super) fn timer(&self) -> Arc<Timer> {
+        Arc::clone(&self.timer)
+    }
+}
+
+impl Timer {
     /// Has a session written when the delay has passed.
-    pub(super) fn schedule(&self, recording: &Weak<Recording>) {
+    pub(super) fn schedule(self: &Arc<Self>, recording: &Weak<Recording>) {
         // A delay past the end of time is a wish to write on flush alone.
         if let Some(at) = Instant::now().checked_add(self.delay) {
             self.schedule_at(recording, at);
         }
     }
 
-    fn schedule_at(&self, recording: &Weak<Recording>, at: Instant) {
-        {
-            let mut state = lock(&self.timer.state);
-            match state.due.iter_mut().find(|(_, known)| known.ptr_eq(recording)) {
-                Some((planned, _)) => *planned = at.min(*planned),
-                None => state.due.push((at, recording.clone())),
-            }
-        }
-        self.timer.changed.notify_one();
-        self.start();
-    }
-
     /// Has a session written as soon as may be.
-    pub(super) fn hurry(&self, recording: &Weak<Recording>) {
+    pub(super) fn hurry(self: &Arc<Self>, recording: &Weak<Recording>) {
         self.schedule_at(recording, Instant::now());
     }
 
-    fn start(&self) {
-        let mut thread = lock(&self.thread);
-        if thread.is_none() {
-            let timer = Arc::clone(&self.timer);
+    fn schedule_at(self: &Arc<Self>, recording: &Weak<Recording>, at: Instant) {
+        let mut state = lock(&self.state);
+        if state.is_over {
+            return;
+        }
+        match state.due.iter_mut().find(|(_, known)| known.ptr_eq(recording)) {
+            Some((planned, _)) => *planned = at.min(*planned),
+            None => state.due.push((at, recording.clone())),
+        }
+        if state.thread.is_none() {
+            let timer = Arc::clone(self);
             let builder = thread::Builder::new().name("dsh-write-behind".to_owned());
             // Where no thread can be had, the next flush, or a crowd of waiting events, writes them.
-            *thread = builder.spawn(move || timer.run()).ok();
+            state.thread = builder.spawn(move || timer.run()).ok();
         }
+        drop(state);
+        self.changed.notify_one();
     }
 }
 
@@ -114,10 +121,13 @@ impl Drop for WriteBehind {
         if self.storage.process_id() != self.process_id {
             return;
         }
-        lock(&self.timer.state).is_over = true;
+        let thread = {
+            let mut state = lock(&self.timer.state);
+            state.is_over = true;
+            state.thread.take()
+        };
         self.timer.changed.notify_all();
-        let thread = lock(&self.thread).take();
-        // The thread itself may drop the last session, and with it this.
+        // A callback that the thread is in may drop the last session, and with it this.
         if let Some(thread) = thread.filter(|thread| thread.thread().id() != thread::current().id()) {
             // It panics for nobody: what it calls contains its own.
             let _ = thread.join();

@@ -52,11 +52,13 @@ pub(crate) trait Durability: Send + Sync + Debug {
 #[derive(Debug)]
 pub(crate) struct OpenHandle {
     durability: Arc<dyn Durability>,
+    /// What has to live as long as a session is open, and goes where its last clone goes.
+    _lives_on: Arc<dyn Debug + Send + Sync>,
 }
 
 impl OpenHandle {
-    pub(crate) fn new(durability: Arc<dyn Durability>) -> OpenHandle {
-        OpenHandle { durability }
+    pub(crate) fn new(durability: Arc<dyn Durability>, lives_on: Arc<dyn Debug + Send + Sync>) -> OpenHandle {
+        OpenHandle { durability, _lives_on: lives_on }
     }
 }
 

@@ -471,9 +471,13 @@ impl Session {
     }
 
     /// Gives the session its place on the disk, once. The returned clone keeps it open.
-    pub(crate) fn kept_open_by(&self, durability: Arc<dyn Durability>) -> Session {
+    pub(crate) fn kept_open_by(
+        &self,
+        durability: Arc<dyn Durability>,
+        lives_on: Arc<dyn fmt::Debug + Send + Sync>,
+    ) -> Session {
         let durability = self.inner.durability.get_or_init(|| durability);
-        let handle = Some(Arc::new(OpenHandle::new(Arc::clone(durability))));
+        let handle = Some(Arc::new(OpenHandle::new(Arc::clone(durability), lives_on)));
         Session { inner: Arc::clone(&self.inner), handle }
     }
 
