@@ -10,6 +10,7 @@
 //! | `relationships` | the rules that bind rows: A10 to A25 |
 //! | `reader` | one pass over a log, in bounded memory |
 //! | `seek` | the newest events, and a window around a seq, without reading the rest |
+//! | `prefix` | what another log can begin with as bytes |
 //! | `raw_rows` | every row of any log, damaged or not, as text |
 //! | `log_file` | from an open file to a log that can be read |
 
@@ -20,6 +21,7 @@ pub(crate) mod log_file;
 pub mod names;
 pub(crate) mod order;
 pub(crate) mod piece;
+pub(crate) mod prefix;
 pub mod raw_rows;
 pub mod reader;
 pub mod relationships;

@@ -248,7 +248,12 @@ fn raw_tail_start(source: &LogSource, tail_bytes: u64, cancel: &CancelToken) -> 
     Ok(Start { offset: source.header_end, seq: Some(0) })
 }
 
-fn read_exactly(source: &LogSource, offset: u64, length: usize) -> Result<Vec<u8>> {
+/// A row or frame start at or before the row of `seq`, near it.
+pub(super) fn start_before(source: &LogSource, seq: u64, cancel: &CancelToken) -> Result<u64> {
+    locate(source, seq, cancel).map(|start| start.offset)
+}
+
+pub(super) fn read_exactly(source: &LogSource, offset: u64, length: usize) -> Result<Vec<u8>> {
     let mut bytes = Vec::new();
     super::group::read_more(source, offset, &mut bytes, length).map_err(|error| io_error(&error))?;
     Ok(bytes)
@@ -272,7 +277,7 @@ fn row_around(source: &LogSource, position: u64) -> Result<(u64, Option<Event>)>
 }
 
 /// The row that begins at `offset` of a raw log, if it is good and whole.
-fn good_row_at(source: &LogSource, offset: u64) -> Result<Option<Event>> {
+pub(super) fn good_row_at(source: &LogSource, offset: u64) -> Result<Option<Event>> {
     let mut bytes = Vec::new();
     let mut piece = 8192;
     loop {

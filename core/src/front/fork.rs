@@ -1,14 +1,15 @@
 //! The fork that users call: of any session, live or stored, into a new one that is on the disk before it is announced
 //! (`controller.md` 7).
 
-use super::{NewSession, Store};
+use super::{NewSession, Origin, Store};
 use crate::cancel::CancelToken;
 use crate::error::{Code, Error, Result};
 use crate::event::{Event, SurfaceOp};
 use crate::format::EventRange;
 use crate::format::header::SessionHeader;
-use crate::persistence::Access;
+use crate::persistence::{Access, StoredEvents};
 use crate::session::{Session, fork_seed};
+use std::sync::Weak;
 
 impl Store {
     /// A new session that begins with the events of another: up to the event `at`, or, where none is given, up to the end of its last
@@ -46,7 +47,7 @@ impl Store {
         new: NewSession,
         cancel: &CancelToken,
     ) -> Result<Session> {
-        let (header, events) = self.fork_source(source_id, cancel)?;
+        let ForkSource { header, events, live, stored } = self.fork_source(source_id, cancel)?;
         let unavailable = |message: String| {
             let error = Error::new(Code::ForkUnavailable, message).with_session_id(source_id);
             error.with_expected(events.len() as u64)
@@ -65,20 +66,37 @@ impl Store {
         child.header.is_seeded = true;
         child.inherited_event_count = Some(inherited);
         child.seed = Some(seed);
-        self.create(child)
+        let folded = live.and_then(|live| live.folded(inherited));
+        self.create_from(child, Origin { folded, stored, cancel: cancel.clone() })
     }
 
-    /// Header and events of a session as it is now; a live one before a stored one.
-    fn fork_source(&self, id: &str, cancel: &CancelToken) -> Result<(SessionHeader, Vec<Event>)> {
+    /// A session as it is now; a live one before a stored one.
+    fn fork_source(&self, id: &str, cancel: &CancelToken) -> Result<ForkSource> {
         if let Some(live) = self.shared.live.get(id) {
-            return Ok((live.header().clone(), live.snapshot_events(0, u64::MAX).into_iter().collect()));
+            let recording =
+                self.recordings().iter().rev().filter_map(Weak::upgrade).find(|known| known.id() == id);
+            return Ok(ForkSource {
+                header: live.header().clone(),
+                events: live.snapshot_events(0, u64::MAX).into_iter().collect(),
+                stored: recording.and_then(|recording| recording.stored_events()),
+                live: Some(live),
+            });
         }
         let log = self.shared.persistence.open(id, Access::Read, cancel)?;
         let events = log.events(EventRange::ALL, cancel)?.collect::<Result<Vec<_>>>();
-        let header = log.header().clone();
+        let (header, stored) = (log.header().clone(), log.stored_events());
         log.close()?;
-        Ok((header, events?))
+        Ok(ForkSource { header, events: events?, live: None, stored })
     }
+}
+
+/// The session that is forked.
+struct ForkSource {
+    header: SessionHeader,
+    events: Vec<Event>,
+    live: Option<Session>,
+    /// Where some of its first events are stored.
+    stored: Option<StoredEvents>,
 }
 
 /// The last event of the completed prefix: the last `turn/end` and what follows it, up to the first event that belongs to the next

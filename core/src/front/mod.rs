@@ -22,12 +22,13 @@ use crate::format::reader::ReadLimits;
 use crate::persistence::files::{FilePersistence, FileSettings};
 use crate::persistence::memory::MemoryPersistence;
 use crate::persistence::{
-    Access, Events, ListMode, Listing, Notice, Removal, SessionLog, SessionPersistence, Snapshot,
+    Access, Events, ListMode, Listing, NewLog, Notice, Removal, SessionLog, SessionPersistence, Snapshot,
+    StoredEvents,
 };
 use crate::query::{self, Rows, Salvage, Stats, Verifications};
 use crate::report::Reporter;
+use crate::session::construction::{Construction, Folded, Known};
 use crate::session::durability::Durability;
-use crate::session::session::Construction;
 use crate::session::{Projections, Seed, Session, SessionRules, Subscription, WriteState};
 use crate::storage::{OsStorage, Storage, random_uuid};
 use crate::store::SessionStore;
@@ -179,6 +180,14 @@ struct Shared {
     recordings: Mutex<Vec<Weak<Recording>>>,
 }
 
+/// What is known of the seed of a new session, where another session has it.
+#[derive(Default)]
+struct Origin {
+    folded: Option<Folded>,
+    stored: Option<StoredEvents>,
+    cancel: CancelToken,
+}
+
 impl Store {
     /// Opens a root with default settings.
     ///
@@ -227,6 +236,10 @@ impl Store {
     /// `INVALID_ARGUMENT`, `SESSION_ALREADY_EXISTS`, `SESSION_CONFLICT`, `IO`; `SESSION_REFUSED` for a seed that breaks a rule, with its
     /// code and the index of the event; a creation listener's own error.
     pub fn create(&self, new: NewSession) -> Result<Session> {
+        self.create_from(new, Origin::default())
+    }
+
+    fn create_from(&self, new: NewSession, origin: Origin) -> Result<Session> {
         let NewSession { mut header, inherited_event_count, seed } = new;
         if header.id.is_empty() {
             header.id = self.mint_id()?;
@@ -236,30 +249,42 @@ impl Store {
         }
         header.check().map_err(|fault| Error::new(Code::InvalidArgument, fault.to_string()))?;
         let seed = Seed { events: seed, inherited_event_count, ..Seed::default() };
-        let construction = Construction { header, seed, write_state: WriteState::Prepared, checker: None };
+        let known = origin.folded.map_or(Known::Nothing, |folded| Known::Folded(Box::new(folded)));
+        let construction = Construction { header, seed: &seed, write_state: WriteState::Prepared, known };
         let session = Session::build(construction, Arc::clone(self.shared.live.hub()))?;
         let inherited = session.header().is_seeded.then(|| session.inherited_event_count());
-        let log = self.shared.persistence.create(session.header(), inherited, &CancelToken::new())?;
-        self.go_live(session, log, 0, None)
+        let go_on = CancelToken::new();
+        let persistence = &self.shared.persistence;
+        let mut events = seed.events.unwrap_or_default();
+        events.extend(session.snapshot_events(events.len() as u64, u64::MAX));
+        let log = match events.is_empty() {
+            true => persistence.create(session.header(), inherited, &go_on)?,
+            false => {
+                let new = NewLog {
+                    header: session.header(),
+                    inherited_event_count: inherited,
+                    events: &events,
+                    are_checked: session.checks_stored_rules(),
+                    stored: origin.stored,
+                };
+                persistence.create_with(new, &origin.cancel)?
+            }
+        };
+        self.go_live(session, log, None)
     }
 
-    /// Stores what the log lacks of a session that begins, from the event `stored` on, and announces it.
+    /// Announces a session whose events are all in its log.
     fn go_live(
         &self,
         session: Session,
         log: Arc<dyn SessionLog>,
-        stored: u64,
         resumed: Option<Notice>,
     ) -> Result<Session> {
         let shared = &self.shared;
-        let missing: Vec<Event> = session.snapshot_events(stored, u64::MAX).into_iter().collect();
-        let written = if missing.is_empty() { Ok(()) } else { log.append(&missing, &CancelToken::new()) };
-        if let Err(error) = written {
-            let _ = log.close();
-            return Err(error);
-        }
+        let are_checked = session.checks_stored_rules();
         let (storage, reporter) = (Arc::clone(&shared.storage), shared.reporter.clone());
-        let recording = Recording::new(log, resumed, storage, reporter, shared.write_behind.timer());
+        let recording =
+            Recording::new(log, are_checked, resumed, storage, reporter, shared.write_behind.timer());
         let durability: Arc<dyn Durability> = Arc::clone(&recording) as _;
         let session = session.kept_open_by(durability, Arc::clone(&shared.write_behind) as _);
         if let Some(handle) = session.handle() {

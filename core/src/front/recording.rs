@@ -4,7 +4,7 @@ use super::write_behind::Timer;
 use crate::cancel::CancelToken;
 use crate::error::{Code, Error, Result};
 use crate::event::Event;
-use crate::persistence::{Notice, SessionLog};
+use crate::persistence::{Notice, SessionLog, StoredEvents};
 use crate::report::{Reporter, Severity};
 use crate::session::Pending;
 use crate::session::durability::{Durability, OpenHandle};
@@ -33,6 +33,8 @@ pub const WAITING_BYTES_MAX: usize = 256 << 20;
 pub(super) struct Recording {
     me: Weak<Recording>,
     log: Arc<dyn SessionLog>,
+    /// Whether the session has asked the rules of stored logs of what it hands over.
+    are_checked: bool,
     /// What a resume did, beside what the log has to tell.
     resumed: Option<Notice>,
     storage: Arc<dyn Storage>,
@@ -73,6 +75,7 @@ fn text_bytes(events: &[Event]) -> usize {
 impl Recording {
     pub(super) fn new(
         log: Arc<dyn SessionLog>,
+        are_checked: bool,
         resumed: Option<Notice>,
         storage: Arc<dyn Storage>,
         reporter: Reporter,
@@ -81,6 +84,7 @@ impl Recording {
         Arc::new_cyclic(|me| Recording {
             me: me.clone(),
             log,
+            are_checked,
             resumed,
             process_id: storage.process_id(),
             storage,
@@ -116,6 +120,11 @@ impl Recording {
     /// What keeps the session open, while something does.
     pub(super) fn handle(&self) -> Option<Arc<OpenHandle>> {
         lock(&self.handle).upgrade()
+    }
+
+    /// Where the events are stored that were written.
+    pub(super) fn stored_events(&self) -> Option<StoredEvents> {
+        self.log.stored_events()
     }
 
     pub(super) fn id(&self) -> &str {
@@ -165,7 +174,10 @@ impl Recording {
                 lock(&self.waiting).error = None;
                 return Ok(());
             }
-            let written = self.log.append(&batch, cancel);
+            let written = match self.are_checked {
+                true => self.log.append_checked(&batch, cancel),
+                false => self.log.append(&batch, cancel),
+            };
             let mut waiting = lock(&self.waiting);
             match written {
                 Ok(()) => {

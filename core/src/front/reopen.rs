@@ -4,9 +4,9 @@ use super::Store;
 use crate::cancel::CancelToken;
 use crate::error::Result;
 use crate::event::Event;
-use crate::persistence::{Notice, Resumed};
+use crate::persistence::{Notice, Resumed, SessionLog};
 use crate::session::closers::{Cause, TailScan};
-use crate::session::session::Construction;
+use crate::session::construction::{Construction, Known};
 use crate::session::{Seed, SeedMode, Session, WriteState};
 use std::sync::Arc;
 
@@ -78,17 +78,31 @@ impl Store {
         })?;
         let log = Arc::clone(&resumed.log);
         let stored = events.len() as u64;
-        let restored = self.restore(resumed, events, &scan, open_turn, cancel);
+        let restored = self.restore(resumed, events, &scan, open_turn, cancel).and_then(|session| {
+            self.store_rest(&session, &*log, stored)?;
+            Ok(session)
+        });
         match restored {
             Ok(session) => {
                 let events = session.first_live_seq() - stored;
                 let resumed = (events > 0).then_some(Notice::TurnClosed { events });
-                self.go_live(session, log, stored, resumed)
+                self.go_live(session, log, resumed)
             }
             Err(error) => {
                 let _ = log.close();
                 Err(error)
             }
+        }
+    }
+
+    /// Stores what a session has beyond its log, the first `stored` events.
+    fn store_rest(&self, session: &Session, log: &dyn SessionLog, stored: u64) -> Result<()> {
+        let missing: Vec<Event> = session.snapshot_events(stored, u64::MAX).into_iter().collect();
+        // Where nothing is missing this must not touch the file: a torn tail stays until something is appended.
+        match (missing.is_empty(), session.checks_stored_rules()) {
+            (true, _) => Ok(()),
+            (false, true) => log.append_checked(&missing, &CancelToken::new()),
+            (false, false) => log.append(&missing, &CancelToken::new()),
         }
     }
 
@@ -118,7 +132,7 @@ impl Store {
             adds_marker: open_turn == OpenTurn::Close,
         };
         let write_state = WriteState::Prepared;
-        let construction = Construction { header, seed, write_state, checker: Some(checker) };
+        let construction = Construction { header, seed: &seed, write_state, known: Known::Checked(checker) };
         Session::build(construction, Arc::clone(self.shared.live.hub()))
     }
 }

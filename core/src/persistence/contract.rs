@@ -6,7 +6,7 @@ use crate::event::Event;
 use crate::format::EventRange;
 use crate::format::header::SessionHeader;
 use crate::format::raw_rows::RawLog;
-use crate::format::reader::LogEnd;
+use crate::format::reader::{LogEnd, LogSource};
 use crate::format::relationships::LogChecker;
 use crate::json::ObjectText;
 use std::fmt;
@@ -345,6 +345,21 @@ pub trait SessionLog: Send + Sync + fmt::Debug {
     /// session), `SESSION_OWNERSHIP_LOST`, `FORMAT_UNSUPPORTED` (an unknown required type), `HANDLE_CLOSED`, `CANCELLED`, `IO`.
     fn append(&self, batch: &[Event], cancel: &CancelToken) -> Result<()>;
 
+    /// As [`append`](Self::append), of events that the caller has asked the rules of stored logs about: a [`LogChecker`] that stood at the
+    /// end of this log accepted them, in order. The handle does not ask again, and reads of this process rely on it.
+    ///
+    /// # Errors
+    /// Those of [`append`](Self::append).
+    fn append_checked(&self, batch: &[Event], cancel: &CancelToken) -> Result<()> {
+        self.append(batch, cancel)
+    }
+
+    /// Where the events of this log are stored, for another log of the same backend that begins with them; `None` where nothing is
+    /// stored, or the backend has no use for it.
+    fn stored_events(&self) -> Option<StoredEvents> {
+        None
+    }
+
     /// The durability barrier: on return every acknowledged append is on the disk and the session exists for other processes.
     ///
     /// # Errors
@@ -361,10 +376,37 @@ pub trait SessionLog: Send + Sync + fmt::Debug {
     fn notices(&self) -> Vec<Notice>;
 }
 
+/// Where a backend finds the stored form of a log's events again, so that another log may begin with a copy of it ([`NewLog::stored`]).
+///
+/// Only the backend that made it understands it. It holds on to the log as it was: what is appended or cut afterwards does not matter.
+#[derive(Clone, Debug)]
+pub struct StoredEvents {
+    pub(super) source: LogSource,
+    pub(super) path: PathBuf,
+    /// How many events the bytes hold, where that is known.
+    pub(super) event_count: Option<u64>,
+}
+
+/// A log that is to be, with the events that it begins with ([`SessionPersistence::create_with`]).
+#[derive(Clone, Debug)]
+pub struct NewLog<'a> {
+    /// The header.
+    pub header: &'a SessionHeader,
+    /// The length of a fork-inherited prefix: required if and only if the header is seeded.
+    pub inherited_event_count: Option<u64>,
+    /// The first events, from seq 0 on; of a seeded log at least the inherited ones and their end marker.
+    pub events: &'a [Event],
+    /// Whether a [`LogChecker`] accepted them, in this order.
+    pub are_checked: bool,
+    /// A log whose first events are the inherited ones. A backend may copy their stored form instead of making it anew.
+    pub stored: Option<StoredEvents>,
+}
+
 /// Takes the events of a log, in order. An error stops the read and is what its caller gets.
 pub type EventSink<'a> = dyn FnMut(Event) -> Result<()> + 'a;
 
-/// A session that was opened for writing, and the rules as its log left them ([`SessionPersistence::resume`]).
+/// A session that was opened for writing, and the rules as its log left them ([`SessionPersistence::resume`]). Who asks them of what
+/// comes next appends it with [`SessionLog::append_checked`].
 #[derive(Debug)]
 pub struct Resumed {
     /// The handle that owns the session.
@@ -388,6 +430,38 @@ pub trait SessionPersistence: Send + Sync + fmt::Debug {
         inherited_event_count: Option<u64>,
         cancel: &CancelToken,
     ) -> Result<Arc<dyn SessionLog>>;
+
+    /// A new session that begins with events, on the disk when this returns: all of it or nothing.
+    ///
+    /// ```
+    /// # use dsh_session_core::{CancelToken, Event, SessionHeader, SessionPersistence};
+    /// # use dsh_session_core::persistence::{NewLog, memory::MemoryPersistence};
+    /// # fn main() -> dsh_session_core::Result<()> {
+    /// # let (persistence, go_on) = (MemoryPersistence::new(), CancelToken::new());
+    /// let header = SessionHeader::new("s1", 1);
+    /// let events = [Event::from_row(r#"{"type":"turn/start","seq":0,"time":1,"data":{"turn":1}}"#)?];
+    /// let (inherited_event_count, are_checked, stored) = (None, false, None);
+    /// let new = NewLog { header: &header, inherited_event_count, events: &events, are_checked, stored };
+    /// let log = persistence.create_with(new, &go_on)?;
+    /// assert_eq!(log.event_count(&go_on)?, 1);
+    /// # Ok(())
+    /// # }
+    /// ```
+    ///
+    /// # Errors
+    /// Those of [`create`](Self::create) and of the handle's [`append`](SessionLog::append).
+    fn create_with(&self, new: NewLog<'_>, cancel: &CancelToken) -> Result<Arc<dyn SessionLog>> {
+        let log = self.create(new.header, new.inherited_event_count, cancel)?;
+        let append = if new.are_checked { SessionLog::append_checked } else { SessionLog::append };
+        match append(&*log, new.events, cancel).and_then(|()| log.flush(cancel)) {
+            Ok(()) => Ok(log),
+            Err(error) => {
+                // The handle is given up unseen: its failure to close would tell nothing new.
+                let _ = log.close();
+                Err(error)
+            }
+        }
+    }
 
     /// An existing session. A write open reads and checks the whole log, a read open its header.
     ///

@@ -10,6 +10,6 @@ pub mod memory;
 mod rules;
 
 pub use contract::{
-    Access, EventSink, EventSlice, EventState, Events, FormatStatus, ListMode, Listing, Notice, Problem,
-    Removal, Resumed, Revision, SessionLog, SessionPersistence, Snapshot,
+    Access, EventSink, EventSlice, EventState, Events, FormatStatus, ListMode, Listing, NewLog, Notice,
+    Problem, Removal, Resumed, Revision, SessionLog, SessionPersistence, Snapshot, StoredEvents,
 };

@@ -38,6 +38,31 @@ pub(super) fn check_new_header(header: &SessionHeader, inherited: Option<u64>) -
     }
 }
 
+/// What `append` refuses of events that a checker has accepted: a batch that does not follow the log.
+pub(super) fn check_checked_batch(
+    header: &SessionHeader,
+    cut: u64,
+    next_seq: u64,
+    batch: &[Event],
+) -> Result<()> {
+    for (index, event) in (0..).zip(batch) {
+        check_position(header, next_seq + index, index, event)?;
+    }
+    check_seed(header, cut, next_seq, batch)
+}
+
+fn check_position(header: &SessionHeader, expected: u64, index: u64, event: &Event) -> Result<()> {
+    if event.seq() == expected {
+        return Ok(());
+    }
+    let message = format!("event {index} of the batch has seq {}, the next is {expected}", event.seq());
+    Err(Error::new(Code::InvalidArgument, message)
+        .with_session_id(&header.id)
+        .with_index(index)
+        .with_expected(expected)
+        .with_got(event.seq()))
+}
+
 /// What `append` refuses: a batch that does not follow the log, or that readers with this vocabulary would not accept.
 pub(super) fn check_batch(
     header: &SessionHeader,
@@ -47,16 +72,7 @@ pub(super) fn check_batch(
     vocabulary: &Vocabulary,
 ) -> Result<()> {
     for (index, event) in (0..).zip(batch) {
-        let expected = next_seq + index;
-        if event.seq() != expected {
-            let message =
-                format!("event {index} of the batch has seq {}, the next is {expected}", event.seq());
-            return Err(Error::new(Code::InvalidArgument, message)
-                .with_session_id(&header.id)
-                .with_index(index)
-                .with_expected(expected)
-                .with_got(event.seq()));
-        }
+        check_position(header, next_seq + index, index, event)?;
         if event.source_event_seqs_text().is_some() && event.source_event_seqs().is_none() {
             let message = "`sourceEventSeqs` of the event is no list that a log can hold";
             return Err(Error::new(Code::InvalidArgument, message)

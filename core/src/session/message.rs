@@ -75,7 +75,7 @@ pub(super) fn derive(event: &Event) -> Option<DerivedMessage> {
 }
 
 /// The list as far as it was asked for, so that growth costs only what is new.
-#[derive(Debug, Default)]
+#[derive(Clone, Debug, Default)]
 pub(super) struct MessageCache {
     messages: Messages,
     /// How many nodes of the surface are in `messages`, and at which content they were.

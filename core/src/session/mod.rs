@@ -2,7 +2,8 @@
 //!
 //! | File | Holds |
 //! | --- | --- |
-//! | `session` | a session: made, read, and its states |
+//! | `session` | a session: read, and its states |
+//! | `construction` | a session being put together |
 //! | `append` | acceptance, commit and publication of events |
 //! | `acceptance` | what an event must be like on its own |
 //! | `log` | the events, and snapshots of them |
@@ -19,6 +20,7 @@
 mod acceptance;
 mod append;
 pub mod closers;
+pub(crate) mod construction;
 pub(crate) mod durability;
 mod fold_surface;
 pub mod folds;

@@ -167,7 +167,10 @@ pub fn fork_seed(events: impl IntoIterator<Item = Event>, boundary: u64) -> Resu
     };
     let time = last.time();
     seed.push(end_seed(inherited, time, true)?);
-    let closers = closers::closers(&seed, Cause::Forked)?;
+    // What stands before the last bracket of a turn is closed, whatever it is.
+    let is_bracket = |event: &Event| matches!(event.kind(), "turn/start" | "turn/end");
+    let tail = seed.iter().rposition(is_bracket).unwrap_or(0);
+    let closers = closers::closers(seed.get(tail..).unwrap_or_default(), Cause::Forked)?;
     seed.extend(closers);
     Ok((seed, inherited))
 }

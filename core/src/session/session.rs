@@ -1,6 +1,7 @@
 //! A session: its construction, its states, and everything that can be read of it. Appending has a file of its own.
 
 use super::acceptance;
+use super::construction::Construction;
 use super::durability::{Durability, OpenHandle, Pending};
 use super::folds::{Folds, Title, ToolHistory};
 use super::gate::Entered;
@@ -8,14 +9,11 @@ use super::hub::{Hub, SessionRules};
 use super::log::{Log, Snapshot};
 use super::message::{self, DerivedMessage, MessageCache, Messages};
 use super::projection::Definition;
-use super::seed::{self, Seed, SeedMode};
-use super::surface::{EarlierEvents, Effect, Projected, Rules, Surface, is_transcript};
+use super::seed::Seed;
+use super::surface::{EarlierEvents, Effect, Projected, Surface, is_transcript};
 use crate::cancel::CancelToken;
 use crate::error::{Code, Error, Result};
 use crate::event::Event;
-use crate::event::breach::Breach;
-use crate::event::facts::RowKind;
-use crate::event::verdict::RowVerdict;
 use crate::format::EventRange;
 use crate::format::header::SessionHeader;
 use crate::format::relationships::LogChecker;
@@ -70,17 +68,17 @@ pub struct Session {
 }
 
 pub(super) struct Inner {
-    header: SessionHeader,
-    inherited_event_count: u64,
-    first_live_seq: u64,
-    first_lifecycle_seq: u64,
+    pub(super) header: SessionHeader,
+    pub(super) inherited_event_count: u64,
+    pub(super) first_live_seq: u64,
+    pub(super) first_lifecycle_seq: u64,
     /// The process that made the session; a forked child is turned away before any lock is waited for.
-    process_id: u32,
-    storage: Arc<dyn Storage>,
+    pub(super) process_id: u32,
+    pub(super) storage: Arc<dyn Storage>,
     pub(super) durability: OnceLock<Arc<dyn Durability>>,
     pub(super) hub: Mutex<Arc<Hub>>,
-    write_state: Mutex<WriteState>,
-    dispatch: Mutex<Dispatch>,
+    pub(super) write_state: Mutex<WriteState>,
+    pub(super) dispatch: Mutex<Dispatch>,
     /// Only touched inside the gate; held from the acceptance of an append to the end of its publication, so that whoever finds it
     /// taken there is a reentrant append.
     pub(super) writer: Mutex<Writer>,
@@ -89,7 +87,7 @@ pub(super) struct Inner {
 }
 
 /// What only an append needs: the surface as its next member finds it, and the rules of stored logs.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(super) struct Writer {
     pub(super) surface: Surface,
     pub(super) checker: Option<LogChecker>,
@@ -97,13 +95,13 @@ pub(super) struct Writer {
 
 /// Listeners that are being called, and what waits for their end.
 #[derive(Default)]
-struct Dispatch {
+pub(super) struct Dispatch {
     depth: u32,
     then: Vec<Box<dyn FnOnce() + Send>>,
 }
 
 /// The committed state.
-#[derive(Debug, Default)]
+#[derive(Clone, Debug, Default)]
 pub(super) struct View {
     pub(super) log: Log,
     nodes: Arc<Vec<u64>>,
@@ -163,15 +161,6 @@ impl EarlierEvents for View {
     }
 }
 
-/// What a session is made from, inside the library.
-pub(crate) struct Construction {
-    pub(crate) header: SessionHeader,
-    pub(crate) seed: Seed,
-    pub(crate) write_state: WriteState,
-    /// The checker of a log that was just read, as it stands after the seed: the seed was checked then.
-    pub(crate) checker: Option<LogChecker>,
-}
-
 impl Session {
     /// A session of its own, with a new header and nobody who listens.
     ///
@@ -195,55 +184,8 @@ impl Session {
         rules: SessionRules,
     ) -> Result<Session> {
         let hub = Arc::new(Hub::new(storage, rules));
-        let construction = Construction { header, seed, write_state: WriteState::Independent, checker: None };
+        let construction = Construction::new(header, &seed, WriteState::Independent);
         Session::build(construction, hub)
-    }
-
-    pub(crate) fn build(construction: Construction, hub: Arc<Hub>) -> Result<Session> {
-        let Construction { header, seed, write_state, checker } = construction;
-        let bad_header = |fault: String| seed::refused("HEADER_INVALID", fault).with_session_id(&*header.id);
-        let check_header = || header.check().map_err(|fault| bad_header(fault.to_string()));
-        if seed.mode == SeedMode::Restore {
-            check_header()?;
-        }
-        let inherited = seed.inherited_event_count.unwrap_or(0);
-        let mut parts = Parts {
-            is_checked: checker.is_some(),
-            writer: Writer { surface: Surface::new(0), checker: None },
-            view: View::default(),
-            breach: None,
-        };
-        if hub.checks_stored_rules {
-            let new = || LogChecker::with_inherited_count(&header, inherited, hub.vocabulary.clone());
-            parts.writer.checker = Some(checker.unwrap_or_else(new));
-        }
-        parts.adopt(&hub, seed.events.as_deref().unwrap_or_default())?;
-        if seed.mode == SeedMode::Snapshot {
-            check_header()?;
-        }
-        let begun = seed.finish(&header, hub.storage.now_unix_ms())?;
-        if let Some(breach) = parts.breach.take() {
-            return Err(breach);
-        }
-        if let Some(marker) = begun.marker {
-            parts.add_marker(&hub, marker)?;
-        }
-        let process_id = hub.storage.process_id();
-        let inner = Inner {
-            inherited_event_count: begun.inherited,
-            first_live_seq: begun.first_live_seq,
-            first_lifecycle_seq: begun.first_lifecycle_seq,
-            header,
-            process_id,
-            storage: Arc::clone(&hub.storage),
-            durability: OnceLock::new(),
-            hub: Mutex::new(hub),
-            write_state: Mutex::new(write_state),
-            dispatch: Mutex::default(),
-            writer: Mutex::new(parts.writer),
-            view: Mutex::new(parts.view),
-        };
-        Ok(Session { inner: Arc::new(inner), handle: None })
     }
 
     /// The session's id.
@@ -495,6 +437,16 @@ impl Session {
         Session { inner: Arc::clone(&self.inner), handle: Some(handle) }
     }
 
+    /// A new session of nobody.
+    pub(super) fn of(inner: Inner) -> Session {
+        Session { inner: Arc::new(inner), handle: None }
+    }
+
+    /// Whether what the session accepts was judged by the rules of stored logs.
+    pub(crate) fn checks_stored_rules(&self) -> bool {
+        self.hub().checks_stored_rules
+    }
+
     pub(crate) fn is_same(&self, other: &Session) -> bool {
         Arc::ptr_eq(&self.inner, &other.inner)
     }
@@ -568,64 +520,6 @@ impl fmt::Debug for Session {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Session").field("id", &self.id()).finish_non_exhaustive()
     }
-}
-
-/// A session under construction.
-struct Parts {
-    writer: Writer,
-    view: View,
-    /// Whether the events were judged by the rules of stored logs a moment ago, and the checker stands after them.
-    is_checked: bool,
-    /// The first event that no reader of the stored log would accept. The other rules of a seed speak before it.
-    breach: Option<Error>,
-}
-
-impl Parts {
-    fn adopt(&mut self, hub: &Hub, events: &[Event]) -> Result<()> {
-        for (index, event) in events.iter().enumerate() {
-            let kind = RowKind::of(event.kind());
-            let verdict = match self.is_checked && kind != RowKind::DeveloperMessage {
-                true => RowVerdict { kind, ..RowVerdict::default() },
-                false => RowVerdict::of_event(event),
-            };
-            self.add(hub, event.clone(), &verdict, self.is_checked).map_err(|error| of_seed(error, index))?;
-        }
-        Ok(())
-    }
-
-    fn add_marker(&mut self, hub: &Hub, marker: Event) -> Result<()> {
-        let verdict = RowVerdict::of_event(&marker);
-        self.add(hub, marker, &verdict, false)?;
-        self.breach.take().map_or(Ok(()), Err)
-    }
-
-    fn add(&mut self, hub: &Hub, event: Event, verdict: &RowVerdict, is_checked: bool) -> Result<()> {
-        let rules = Rules { projections: &hub.projections, vocabulary: &hub.vocabulary };
-        let effect = self.writer.surface.judge(&event, verdict, &self.view, rules, is_checked)?;
-        if let Some(checker) = self.writer.checker.as_mut().filter(|_| !is_checked && self.breach.is_none()) {
-            match checker.judge_seen(&event, verdict) {
-                Ok(kept) => checker.commit(kept),
-                Err(breach) => self.breach = Some(stored_log_refused(&breach, &event)),
-            }
-        }
-        self.writer.surface.apply(event.seq(), &effect);
-        self.view.commit(event, &effect);
-        Ok(())
-    }
-}
-
-/// A refusal of an append as one of the seed event with this index.
-fn of_seed(error: Error, index: usize) -> Error {
-    let rule = error.rule().unwrap_or(seed::ENVELOPE_INVALID);
-    seed::refused(rule, error.message()).with_index(index as u64).with_cause(error)
-}
-
-/// A refusal of a seed whose log no reader would accept; seeds begin with seq 0, so that an index is a seq.
-fn stored_log_refused(breach: &Breach, event: &Event) -> Error {
-    seed::refused(breach.rule(), breach.message())
-        .with_event_type(event.kind())
-        .with_seq(event.seq())
-        .with_index(event.seq())
 }
 
 /// What the model sees, as a list of events (`session.md` 8.1). It follows its session.

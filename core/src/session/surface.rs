@@ -33,7 +33,7 @@ impl EarlierEvents for Vec<Event> {
 }
 
 /// The state of a fold over the events from `base_seq` on.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(super) struct Surface {
     base_seq: u64,
     next_seq: u64,

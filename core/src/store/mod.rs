@@ -10,8 +10,8 @@ use crate::cancel::CancelToken;
 use crate::error::{Code, Error, Result};
 use crate::event::Event;
 use crate::format::header::SessionHeader;
+use crate::session::construction::Construction;
 use crate::session::hub::Hub;
-use crate::session::session::Construction;
 use crate::session::{Projections, Seed, Session, SessionRules, Subscription, WriteState};
 use crate::storage::Storage;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -162,7 +162,7 @@ impl SessionStore {
         let Preparation { header, seed } = preparation;
         let header = self.complete(header.unwrap_or_else(|| SessionHeader::new("", 0)));
         self.check_free(&header.id)?;
-        let construction = Construction { header, seed, write_state: WriteState::Prepared, checker: None };
+        let construction = Construction::new(header, &seed, WriteState::Prepared);
         Session::build(construction, Arc::clone(&self.shared.hub))
     }
 

@@ -138,6 +138,13 @@ impl LogChecker {
         self.cut = Cut::At(inherited_event_count);
     }
 
+    /// The same in a log with this header that inherits every event so far, and was judged by no other rules so far than this one: what
+    /// depends on whose events they are is asked of inherited ones no more.
+    pub(crate) fn continued_in(self, header: &SessionHeader, inherited_event_count: u64) -> LogChecker {
+        let (session_id, cut) = (header.id.as_str().into(), Cut::At(inherited_event_count));
+        LogChecker { session_id, cut, ..self }
+    }
+
     /// Judges the next event by every rule, row admission and vocabulary included, and changes nothing.
     ///
     /// # Errors

@@ -7,7 +7,8 @@
 //! asks the same rules of: a handle takes whole rows and refuses none for a broken rule, so that rows came through one says nothing
 //! about them. If they keep the rules, the file as it is now is known as well; if not, nothing is known of it any more, and the next
 //! read tells what is wrong. Judging at once costs some microseconds beside a sync; remembering up to where a log was judged would
-//! need the same checker, and a second kind of read that begins to judge in the middle.
+//! need the same checker, and a second kind of read that begins to judge in the middle. Who resumes a log takes the checker with it, and
+//! appends what it has judged itself (`append_checked`).
 
 use super::Shared;
 use crate::event::Event;
@@ -78,8 +79,7 @@ impl Shared {
         if end.torn.is_some() {
             return;
         }
-        let LogEnd { event_count, inherited_marker, .. } = *end;
-        self.remember(id, Checked { metadata, event_count, inherited_marker, rules: None });
+        self.remember_as_checked(id, metadata, end.event_count, end.inherited_marker);
     }
 
     fn remember(&self, id: &str, checked: Checked) {
@@ -122,8 +122,19 @@ impl Shared {
         // A doubt is a breach until a later event clears it, and a read would tell it.
         if rules.checker.as_ref().is_some_and(|checker| checker.finish().is_ok()) {
             rules.known = Some(metadata);
-            self.remember(id, Checked { metadata, event_count, inherited_marker, rules: None });
+            self.remember_as_checked(id, metadata, event_count, inherited_marker);
         }
+    }
+
+    /// Remembers that the log is `metadata` now, and that somebody who knows asked its rules of every event.
+    pub(super) fn remember_as_checked(
+        &self,
+        id: &str,
+        metadata: FileMetadata,
+        event_count: u64,
+        inherited_marker: Option<u64>,
+    ) {
+        self.remember(id, Checked { metadata, event_count, inherited_marker, rules: None });
     }
 
     /// Takes the rules of a handle that is closed, if they are those of the log as it was last seen.

@@ -5,17 +5,20 @@ use super::checked::OwnRules;
 use super::lease::Lease;
 use super::publication;
 use super::reading::{AcceptedReader, Observed, StableReader, StoredLog, check_lineage};
-use super::writer::{Accepted, LogFile, Writer};
+use super::writer::{Accepted, Body, LogFile, Writer};
 use crate::cancel::CancelToken;
 use crate::error::{Code, Error, Result};
 use crate::event::Event;
 use crate::format::EventRange;
 use crate::format::header::SessionHeader;
 use crate::format::names::Encoding;
+use crate::format::prefix::{StoredPrefix, stored_prefix};
 use crate::format::reader::{LogEnd, LogReader, Trust};
 use crate::format::relationships::LogChecker;
-use crate::persistence::contract::{Access, EventSink, EventSlice, EventState, Events, Notice, SessionLog};
-use crate::persistence::rules::{check_batch, check_seed};
+use crate::persistence::contract::{
+    Access, EventSink, EventSlice, EventState, Events, NewLog, Notice, SessionLog, StoredEvents,
+};
+use crate::persistence::rules::{check_batch, check_checked_batch, check_seed};
 use crate::storage::OpenHow;
 use std::fmt;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -135,7 +138,7 @@ impl FileLog {
         Ok(FileLog::owning(shared, lease, log, end, rules))
     }
 
-    /// Takes the lock, then reads and checks the whole log once, for `sink` and for the checker that judged it.
+    /// Takes the lock, then reads and checks the whole log once, for `sink` and for the checker that judged it: the caller's from then on.
     pub(super) fn resume(
         shared: &Arc<Shared>,
         id: &str,
@@ -144,7 +147,7 @@ impl FileLog {
     ) -> Result<(FileLog, LogChecker)> {
         let (lease, log) = lock_log(shared, id)?;
         let (end, checker) = read_and_remember(shared, &log, cancel, sink)?;
-        let rules = OwnRules::new(Some(checker.clone()), Some(log.metadata));
+        let rules = OwnRules::new(None, Some(log.metadata));
         Ok((FileLog::owning(shared, lease, log, end, rules), checker))
     }
 
@@ -254,6 +257,33 @@ impl FileLog {
         outcome
     }
 
+    /// Stores a session that was just created with the events that it begins with.
+    pub(super) fn begin(&self, new: &NewLog<'_>, cancel: &CancelToken) -> Result<()> {
+        self.change("create", cancel, |writer, cut, notices| {
+            match new.are_checked {
+                true => check_checked_batch(&self.header, cut, 0, new.events)?,
+                false => {
+                    check_batch(&self.header, cut, 0, new.events, &self.shared.settings.vocabulary)?;
+                }
+            }
+            let body = match &new.stored {
+                Some(from) if from.source.encoding == writer.encoding() => {
+                    let prefix = copied_prefix(from, new, cut, cancel)?;
+                    let rest = new.events.get(prefix.event_count as usize..).unwrap_or_default();
+                    Body::Copied { from, prefix, rest, cancel }
+                }
+                // Rows are written in this log's encoding.
+                _ => Body::Batch(new.events),
+            };
+            writer.materialize(&self.shared, &self.header, body, notices)?;
+            match new.are_checked {
+                true => writer.note_checked(&self.shared, &self.header, cut),
+                false => writer.note_rules(&self.shared, &self.header, cut, new.events),
+            }
+            Ok(())
+        })
+    }
+
     /// Checks the log of a write handle: what it accepted and the torn tail it found, not what an append is writing or a failed one left.
     fn check_own(&self, writer: &Mutex<Writer>, cancel: &CancelToken) -> Result<LogEnd> {
         // Accepted bytes stay as they are, but an append would cut the torn ones while they are read.
@@ -292,6 +322,20 @@ fn lock_log(shared: &Shared, id: &str) -> Result<(Lease, StoredLog)> {
     // A session that was moved or removed before the lock was taken is absent.
     let log = StoredLog::open(shared, located, id, OpenHow::Append)?;
     Ok((lease, log))
+}
+
+/// What of a stored log may be copied: frames that hold none but the first `inherited` events of the new one.
+fn copied_prefix(
+    from: &StoredEvents,
+    new: &NewLog<'_>,
+    inherited: u64,
+    cancel: &CancelToken,
+) -> Result<StoredPrefix> {
+    if let Some(event_count) = from.event_count.filter(|&count| count <= inherited) {
+        return Ok(StoredPrefix { event_count, end: from.source.end });
+    }
+    let inherited = new.events.get(..inherited as usize).unwrap_or_default();
+    stored_prefix(&from.source, inherited, cancel).map_err(|error| error.with_path(&from.path))
 }
 
 /// Reads and checks a log from its first row to its end: what stands there, and the rules after its last event.
@@ -430,6 +474,34 @@ impl SessionLog for FileLog {
             writer.note_rules(&self.shared, &self.header, cut, batch);
             Ok(())
         })
+    }
+
+    fn append_checked(&self, batch: &[Event], cancel: &CancelToken) -> Result<()> {
+        self.change("append", cancel, |writer, cut, notices| {
+            if batch.is_empty() {
+                return Ok(());
+            }
+            check_checked_batch(&self.header, cut, writer.next_seq(), batch)?;
+            writer.append(&self.shared, &self.header, batch, notices)?;
+            writer.note_checked(&self.shared, &self.header, cut);
+            Ok(())
+        })
+    }
+
+    fn stored_events(&self) -> Option<StoredEvents> {
+        match &self.side {
+            Side::Read { log } => {
+                let StoredLog { located, source, .. } = *lock(log).clone()?;
+                Some(StoredEvents { source, path: located.path, event_count: None })
+            }
+            Side::Write { accepted, .. } => {
+                let accepted = lock(accepted).clone()?;
+                let event_count = accepted.event_count - accepted.beyond.len() as u64;
+                let path = accepted.path.clone();
+                let source = accepted.source(&self.shared.settings.limits);
+                Some(StoredEvents { source, path, event_count: Some(event_count) })
+            }
+        }
     }
 
     fn flush(&self, cancel: &CancelToken) -> Result<()> {

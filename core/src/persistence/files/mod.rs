@@ -23,7 +23,7 @@ mod removal;
 mod writer;
 
 use super::contract::{
-    Access, EventSink, ListMode, Listing, Removal, Resumed, Revision, SessionLog, SessionPersistence,
+    Access, EventSink, ListMode, Listing, NewLog, Removal, Resumed, Revision, SessionLog, SessionPersistence,
     Snapshot,
 };
 use super::rules::check_new_header;
@@ -316,6 +316,18 @@ impl SessionPersistence for FilePersistence {
         cancel: &CancelToken,
     ) -> Result<Arc<dyn SessionLog>> {
         Ok(self.create_log(header, inherited_event_count, cancel)?)
+    }
+
+    fn create_with(&self, new: NewLog<'_>, cancel: &CancelToken) -> Result<Arc<dyn SessionLog>> {
+        let log = self.create_log(new.header, new.inherited_event_count, cancel)?;
+        match log.begin(&new, cancel) {
+            Ok(()) => Ok(log),
+            Err(error) => {
+                // The handle is given up unseen: its failure to close would tell nothing new.
+                let _ = log.close();
+                Err(error)
+            }
+        }
     }
 
     fn open(&self, id: &str, access: Access, cancel: &CancelToken) -> Result<Arc<dyn SessionLog>> {

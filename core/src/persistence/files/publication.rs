@@ -5,11 +5,11 @@
 use super::Shared;
 use super::lease::Lease;
 use super::locate::{self, Located};
-use super::writer::{LogFile, write_all};
+use super::writer::LogFile;
 use crate::error::{Code, Error, Result};
 use crate::format::header::{FORMAT_VERSION, SessionHeader};
 use crate::format::names::{self, Encoding};
-use crate::storage::{FileMetadata, OpenHow};
+use crate::storage::{FileMetadata, OpenHow, StorageFile};
 use std::io;
 use std::path::{Path, PathBuf};
 
@@ -89,15 +89,15 @@ pub(super) fn check_vacant(shared: &Shared, place: &Located, id: &str) -> Result
     }
 }
 
-/// Publishes `bytes` as the log at `place`. The caller holds the lease.
+/// Publishes what `write` writes as the log at `place`. The caller holds the lease.
 ///
 /// # Errors
-/// `SESSION_ALREADY_EXISTS`, `IO`. The log does not exist then, unless [`Unpublished::stray`] says that its name may be there.
+/// `SESSION_ALREADY_EXISTS`, `IO`, those of `write`. The log does not exist then, unless [`Unpublished::stray`] says that its name may be there.
 pub(super) fn publish(
     shared: &Shared,
     place: &Located,
     _lease: &Lease,
-    bytes: &[u8],
+    write: impl FnOnce(&dyn StorageFile, &Path) -> Result<()>,
 ) -> Result<LogFile, Unpublished> {
     let storage = &*shared.storage;
     let staging = staging_path(shared, place)?;
@@ -106,7 +106,7 @@ pub(super) fn publish(
         .open(&staging, OpenHow::CreateNew)
         .map_err(|error| failed("make the staging file", &error))?;
     let staged = (|| {
-        write_all(&*file, bytes).map_err(|error| failed("write the staging file", &error))?;
+        write(&*file, &staging)?;
         file.sync().map_err(|error| failed("sync the staging file", &error))?;
         file.metadata().map_err(|error| failed("look at the staging file", &error))
     })();

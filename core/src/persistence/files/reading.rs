@@ -256,14 +256,7 @@ impl AcceptedReader {
     ) -> Result<AcceptedReader> {
         let (from, to) = bounds(range, accepted.event_count);
         let in_file = accepted.event_count - accepted.beyond.len() as u64;
-        let source = LogSource {
-            file: accepted.file,
-            encoding: accepted.encoding,
-            header_end: accepted.header_end,
-            end: accepted.end,
-            limits: shared.settings.limits,
-            trust: Trust::Judged,
-        };
+        let source = accepted.source(&shared.settings.limits);
         let is_newest = matches!(range, EventRange::Newest { .. });
         let file_range = match is_newest && to > from {
             true if from < in_file => EventRange::newest(in_file - from),

@@ -8,20 +8,26 @@ use super::checked::OwnRules;
 use super::lease::Lease;
 use super::locate::Located;
 use super::publication::{self, Unpublished};
+use crate::cancel::CancelToken;
 use crate::error::{Code, Error, Result};
 use crate::event::Event;
 use crate::format::frames::FrameEncoder;
 use crate::format::header::{self, SessionHeader};
 use crate::format::names::{self, Encoding};
-use crate::format::reader::TornTail;
-use crate::persistence::contract::Notice;
+use crate::format::prefix::StoredPrefix;
+use crate::format::reader::{LogSource, ReadLimits, TornTail, Trust};
+use crate::persistence::contract::{Notice, StoredEvents};
 use crate::storage::{FileMetadata, OpenHow, Storage, StorageFile};
 use std::io;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 /// Bytes copied at a time when a tail is saved.
 const COPY_PIECE_BYTES: usize = 1 << 20;
+
+/// Text after which what a new log begins with goes on in another frame (`design.md` 5, Migration, says the same of other whole logs):
+/// a reader of a few events decodes no more than the frames they stand in.
+const FRAME_TEXT_BYTES: usize = 1 << 20;
 
 /// Names tried for a saved tail before giving up.
 const SAVED_NAMES_MAX: u32 = 10_000;
@@ -78,6 +84,24 @@ pub(super) struct Writer {
     bytes: Vec<u8>,
 }
 
+/// What a log holds behind its header when it gets its name.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum Body<'a> {
+    /// One batch, in one frame.
+    Batch(&'a [Event]),
+    /// Bytes of another log, then events that follow those in them.
+    Copied { from: &'a StoredEvents, prefix: StoredPrefix, rest: &'a [Event], cancel: &'a CancelToken },
+}
+
+impl Body<'_> {
+    fn event_count(&self) -> u64 {
+        match self {
+            Body::Batch(batch) => batch.len() as u64,
+            Body::Copied { prefix, rest, .. } => prefix.event_count + rest.len() as u64,
+        }
+    }
+}
+
 /// Where the accepted rows stand, for readers of the same handle.
 #[derive(Clone, Debug)]
 pub(super) struct Accepted {
@@ -89,6 +113,20 @@ pub(super) struct Accepted {
     pub(super) event_count: u64,
     /// Events that are accepted and not (or no longer) in the file: recovered ones, before the first append.
     pub(super) beyond: Vec<Event>,
+}
+
+impl Accepted {
+    /// The rows in the file; they were judged when they were accepted.
+    pub(super) fn source(&self, limits: &ReadLimits) -> LogSource {
+        LogSource {
+            file: Arc::clone(&self.file),
+            encoding: self.encoding,
+            header_end: self.header_end,
+            end: self.end,
+            limits: *limits,
+            trust: Trust::Judged,
+        }
+    }
 }
 
 /// Writes all of `bytes` at the end.
@@ -198,7 +236,7 @@ impl Writer {
         notices: &mut Vec<Notice>,
     ) -> Result<()> {
         if !self.is_materialized() {
-            return self.materialize(shared, header, batch, notices);
+            return self.materialize(shared, header, Body::Batch(batch), notices);
         }
         self.prepare(shared, header, notices)?;
         self.write_batch(shared, batch)?;
@@ -218,6 +256,22 @@ impl Writer {
         }
     }
 
+    /// After an append of events that somebody else asked the rules about, lets reads of this process know that they keep them.
+    pub(super) fn note_checked(&mut self, shared: &Shared, header: &SessionHeader, cut: u64) {
+        // From here on the handle's own rules would lack these events.
+        self.rules = OwnRules::default();
+        let file = self.log.as_ref().and_then(|log| log.file.as_ref());
+        let Some(now) = file.and_then(|file| file.metadata().ok()) else { return };
+        if now.size == self.length {
+            let marker = header.is_seeded.then_some(cut);
+            shared.remember_as_checked(&header.id, now, self.next_seq, marker);
+        }
+    }
+
+    pub(super) fn encoding(&self) -> Encoding {
+        self.place.encoding
+    }
+
     /// Makes sure that the session exists and that nothing of a failed write is left.
     pub(super) fn flush(
         &mut self,
@@ -226,7 +280,7 @@ impl Writer {
         notices: &mut Vec<Notice>,
     ) -> Result<()> {
         if !self.is_materialized() {
-            return self.materialize(shared, header, &[], notices);
+            return self.materialize(shared, header, Body::Batch(&[]), notices);
         }
         // A torn tail as such is not cut: until an append does, reading, flushing and closing leave the bytes alone.
         if self.has_debt() {
@@ -301,11 +355,12 @@ impl Writer {
         Ok(())
     }
 
-    fn materialize(
+    /// Writes the whole log that a session begins with.
+    pub(super) fn materialize(
         &mut self,
         shared: &Shared,
         header: &SessionHeader,
-        batch: &[Event],
+        body: Body<'_>,
         notices: &mut Vec<Notice>,
     ) -> Result<()> {
         let located = |error: Error| error.with_session_id(&header.id);
@@ -321,17 +376,32 @@ impl Writer {
         publication::check_vacant(shared, &self.place, &header.id).map_err(located)?;
         self.bytes.clear();
         self.encode_text(&(header::encode_line(header) + "\n"))?;
-        let header_end = self.bytes.len() as u64;
-        self.encode_batch(batch)?;
+        let header_bytes = self.bytes.len();
+        let copied = match body {
+            Body::Batch(batch) => self.encode_batch(batch).map(|()| None)?,
+            Body::Copied { from, prefix, rest, cancel } => {
+                self.encode_frames(rest)?;
+                Some(CopiedRange { from, start: from.source.header_end, end: prefix.end, cancel })
+            }
+        };
         let Some(lease) = &self.lease else {
             return Err(Error::new(Code::Internal, "the lease vanished between taking it and writing"));
         };
-        match publication::publish(shared, &self.place, lease, &self.bytes) {
+        let (first, last) = self.bytes.split_at(if copied.is_some() { header_bytes } else { 0 });
+        let published = publication::publish(shared, &self.place, lease, |file, path| {
+            let failed = |error| Error::io("write the staging file", &error).with_path(path);
+            write_all(file, first).map_err(failed)?;
+            if let Some(copied) = &copied {
+                copied.copy_to(file, path)?;
+            }
+            write_all(file, last).map_err(failed)
+        });
+        match published {
             Ok(log) => {
                 self.log = Some(log);
-                self.header_end = header_end;
-                self.length = self.bytes.len() as u64;
-                self.next_seq = batch.len() as u64;
+                self.header_end = header_bytes as u64;
+                self.length = self.bytes.len() as u64 + copied.map_or(0, |copied| copied.end - copied.start);
+                self.next_seq = body.event_count();
                 Ok(())
             }
             Err(Unpublished { error, stray }) => {
@@ -539,6 +609,22 @@ impl Writer {
             .with_advice("look at the files `session.cut-…` in the session folder and move them away"))
     }
 
+    /// As many frames as they need at about [`FRAME_TEXT_BYTES`] each.
+    fn encode_frames(&mut self, mut events: &[Event]) -> Result<()> {
+        while !events.is_empty() {
+            let mut bytes = 0;
+            let ends = |event: &Event| {
+                bytes += event.row().len() + 1;
+                bytes >= FRAME_TEXT_BYTES
+            };
+            let frame = events.iter().position(ends).map_or(events.len(), |last| last + 1);
+            let (batch, rest) = events.split_at(frame);
+            self.encode_batch(batch)?;
+            events = rest;
+        }
+        Ok(())
+    }
+
     fn encode_batch(&mut self, batch: &[Event]) -> Result<()> {
         if batch.is_empty() {
             return Ok(());
@@ -576,5 +662,42 @@ fn copy_from(log: &dyn StorageFile, mut offset: u64, copy: &dyn StorageFile) -> 
         }
         write_all(copy, piece.get(..read).unwrap_or_default())?;
         offset += read as u64;
+    }
+}
+
+/// Bytes of another log.
+struct CopiedRange<'a> {
+    from: &'a StoredEvents,
+    start: u64,
+    end: u64,
+    cancel: &'a CancelToken,
+}
+
+impl CopiedRange<'_> {
+    fn copy_to(&self, file: &dyn StorageFile, path: &Path) -> Result<()> {
+        let mut piece =
+            vec![0; COPY_PIECE_BYTES.min(usize::try_from(self.end - self.start).unwrap_or(COPY_PIECE_BYTES))];
+        let mut offset = self.start;
+        while offset < self.end {
+            self.cancel.check()?;
+            let room = usize::try_from(self.end - offset).unwrap_or(usize::MAX).min(piece.len());
+            let piece = piece.get_mut(..room).unwrap_or_default();
+            let read = match self.from.source.file.read_at(piece, offset) {
+                Ok(0) => {
+                    let message = "the log ended before the events that were to be copied";
+                    return Err(Error::new(Code::SourceChanged, message).with_path(&self.from.path));
+                }
+                Ok(read) => read,
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => continue,
+                Err(error) => {
+                    return Err(Error::io("read the log that is copied", &error).with_path(&self.from.path));
+                }
+            };
+            let piece = piece.get(..read).unwrap_or_default();
+            write_all(file, piece)
+                .map_err(|error| Error::io("write the staging file", &error).with_path(path))?;
+            offset += read as u64;
+        }
+        Ok(())
     }
 }
