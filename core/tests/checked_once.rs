@@ -4,7 +4,8 @@ use dsh_session_core::persistence::files::{FilePersistence, FileSettings};
 use dsh_session_core::storage::simulation::MemoryStorage;
 use dsh_session_core::storage::{OpenHow, Storage};
 use dsh_session_core::{
-    Access, CancelToken, Code, Event, EventRange, SessionHeader, SessionLog, SessionPersistence,
+    Access, CancelToken, Code, Event, EventDraft, EventRange, SessionHeader, SessionLog, SessionPersistence,
+    Store,
 };
 use std::path::Path;
 use std::sync::Arc;
@@ -86,10 +87,17 @@ fn what_a_resumed_handle_and_a_new_one_append_is_known() {
     let memory = MemoryStorage::new(1);
     with_log(&memory);
     let files = persistence(Arc::new(memory.clone()));
-    let resumed = files.resume("s", &go_on(), &mut |_| Ok(())).unwrap();
-    resumed.log.append(&[row(400)], &go_on()).unwrap();
+    let mut resumed = files.resume("s", &go_on(), &mut |_| Ok(())).unwrap();
+    // Whoever resumes has the checker, and the word of its holder counts.
+    resumed.checker.check(&row(400)).unwrap();
+    resumed.log.append_checked(&[row(400)], &go_on()).unwrap();
     drop(resumed);
-    assert!(opened(&files, &memory).0 < HEADER_BYTES_MAX);
+    let (bytes, log) = opened(&files, &memory);
+    assert!(bytes < HEADER_BYTES_MAX);
+    // Nobody asks the rules of what is appended in another way: the next read does.
+    log.append(&[row(401)], &go_on()).unwrap();
+    drop(log);
+    assert!(opened(&files, &memory).0 > HEADER_BYTES_MAX);
     let new = files.create(&SessionHeader::new("new", 1), None, &go_on()).unwrap();
     for batch in 0..5 {
         new.append(&(batch * 10..batch * 10 + 10).map(row).collect::<Vec<_>>(), &go_on()).unwrap();
@@ -98,6 +106,24 @@ fn what_a_resumed_handle_and_a_new_one_append_is_known() {
     let before = memory.bytes_read();
     files.open("new", Access::Write, &go_on()).unwrap();
     assert!(memory.bytes_read() - before < HEADER_BYTES_MAX);
+}
+
+#[test]
+fn the_log_of_a_live_session_is_known_and_judged_by_the_session_alone() {
+    let memory = MemoryStorage::new(1);
+    with_log(&memory);
+    let store = Store::builder("/data").storage(Arc::new(memory.clone())).open().unwrap();
+    let session = store.open_session("s").unwrap();
+    session.append(EventDraft::new("turn/start", r#"{"turn":1}"#).unwrap()).unwrap();
+    session.flush().unwrap();
+    let before = memory.bytes_read();
+    assert_eq!(store.events("s", EventRange::newest(1)).unwrap().count(), 1);
+    let newest = memory.bytes_read() - before;
+    assert_eq!(store.events("s", EventRange::ALL).unwrap().count(), 401);
+    session.close().unwrap();
+    let before = memory.bytes_read();
+    store.open_log("s", Access::Write).unwrap();
+    assert!(memory.bytes_read() - before < HEADER_BYTES_MAX, "after {newest} bytes for the newest event");
 }
 
 #[test]

@@ -7,15 +7,15 @@ mod durability;
 
 use dsh_session_core::event::{Event, EventDraft};
 use dsh_session_core::format::frames::FrameEncoder;
-use dsh_session_core::persistence::Removal;
 use dsh_session_core::persistence::files::{FilePersistence, FileSettings};
+use dsh_session_core::persistence::{NewLog, Removal};
 use dsh_session_core::storage::Storage;
 use dsh_session_core::storage::simulation::{Fault, FaultyStorage, MemoryStorage};
 use dsh_session_core::{
-    Access, Code, Encoding, EventRange, ListMode, NewSession, Result, SessionLog, SessionPersistence, Store,
-    WRITE_BEHIND_BYTES,
+    Access, Code, Encoding, EventRange, ListMode, NewSession, Result, SessionHeader, SessionLog,
+    SessionPersistence, Store, WRITE_BEHIND_BYTES,
 };
-use durability::{event, events, go_on, header, note, note_of_length, read_all, read_log};
+use durability::{end_seed, event, events, go_on, header, note, note_of_length, read_all, read_log};
 use std::cell::{Cell, RefCell};
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::path::PathBuf;
@@ -300,6 +300,47 @@ fn first_append_given_up(strike: &Strike) {
 fn a_session_whose_first_append_failed_is_whole_or_absent_after_closing() {
     each_call(first_append_given_up);
     each_pair(first_append_given_up);
+}
+
+/// A session that is created with events, some of them copied from the log of another.
+fn forked(strike: &Strike) {
+    let world = World::with_session(strike.encoding);
+    let source = world.open(Access::Read);
+    let child = SessionHeader { is_seeded: true, ..header("child") };
+    let begin = [events(0..4, 1), vec![end_seed(4), note(5, 1)]].concat();
+    let new = || NewLog {
+        header: &child,
+        inherited_event_count: Some(4),
+        events: &begin,
+        are_checked: false,
+        stored: source.stored_events(),
+    };
+    let stored = || match read_all(&world.clean(), "child") {
+        Ok(events) => Some(events),
+        Err(error) if error.code() == Code::SessionNotFound => None,
+        Err(error) => panic!("{error}"),
+    };
+    match strike.during(&world, || world.backend.create_with(new(), &go_on())) {
+        Ok(log) => log.close().unwrap(),
+        Err(error) => {
+            assert_eq!(error.code(), Code::Io, "{error}");
+            match stored() {
+                None => world.backend.create_with(new(), &go_on()).unwrap().close().unwrap(),
+                Some(_) => world.backend.open("child", Access::Write, &go_on()).unwrap().close().unwrap(),
+            }
+        }
+    }
+    assert_eq!(stored().unwrap(), begin, "a session is there whole or not at all");
+    assert_eq!(world.stored().unwrap(), events(0..4, 1), "the source is left alone");
+    source.close().unwrap();
+    drop(source);
+    assert_eq!((world.faulty.open_files(), world.disk.held_locks()), (0, 0));
+}
+
+#[test]
+fn a_session_created_with_events_is_whole_or_absent_whatever_fails() {
+    each_call(forked);
+    each_pair(forked);
 }
 
 fn later_append(strike: &Strike) {

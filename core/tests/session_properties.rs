@@ -3,7 +3,7 @@
 
 use dsh_session_core::event::Vocabulary;
 use dsh_session_core::session::folds::Folds;
-use dsh_session_core::session::{Projections, Seed, SessionRules, fold_surface};
+use dsh_session_core::session::{Projections, Seed, SessionRules, fold_surface, fork_seed};
 use dsh_session_core::storage::simulation::MemoryStorage;
 use dsh_session_core::{Event, EventDraft, EventRange, NewSession, Session, SessionHeader, Store};
 use proptest::prelude::*;
@@ -301,5 +301,35 @@ proptest! {
         resumed.close().unwrap();
         let seqs = store.resume("s").unwrap().next_seq();
         assert_eq!(seqs, resumed.next_seq());
+    }
+
+    #[test]
+    fn a_fork_takes_over_what_its_source_has_folded_as_if_it_had_been_judged_anew(
+        script in scripts(), later in scripts(), earlier in 0_u64..3, checks in any::<bool>(),
+    ) {
+        let storage = MemoryStorage::new(1);
+        storage.set_clock_ms(1000);
+        let store = Store::memory_builder().storage(Arc::new(storage)).checks_stored_rules(checks).open().unwrap();
+        let source = store.create(NewSession::new().id("source")).unwrap();
+        for batch in script {
+            let _ = append(&source, &batch.iter().map(Try::draft).collect::<Vec<_>>());
+        }
+        // At the end nothing is judged again, before it everything is.
+        let Some(at) = source.next_seq().checked_sub(1 + earlier) else { return Ok(()) };
+        let before = observed(&source);
+        let fork = store.fork("source", Some(at), NewSession::new().id("fork")).unwrap();
+        let (events, inherited) = fork_seed(source.snapshot_events(0, u64::MAX), at).unwrap();
+        let mut new = NewSession::new().id("judged").seed(events);
+        (new.header.is_seeded, new.inherited_event_count) = (true, Some(inherited));
+        let judged = store.create(new).unwrap();
+        assert_eq!(observed(&fork), observed(&judged));
+        assert_folds_are_fresh(&fork);
+        for batch in later {
+            let drafts: Vec<EventDraft> = batch.iter().map(Try::draft).collect();
+            let rule = |session: &Session| append(session, &drafts).err().map(|error| (error.rule().map(str::to_owned), error.index()));
+            assert_eq!(rule(&fork), rule(&judged));
+            assert_eq!(observed(&fork), observed(&judged));
+        }
+        assert_eq!(observed(&source), before, "what a fork does is its own");
     }
 }
