@@ -3,6 +3,7 @@
 use super::{Preparation, SessionStore};
 use crate::error::{Code, Error, Result};
 use crate::format::header::SessionHeader;
+use crate::session::construction::Known;
 use crate::session::{Seed, SeedMode, Session, fork_seed};
 
 /// What is forked.
@@ -36,6 +37,8 @@ impl SessionStore {
             Some(boundary) => fork_seed(events, boundary)?,
             None => (Vec::new(), 0),
         };
+        let folded = source.folded(inherited).filter(|_| inherited > 0);
+        let known = folded.map_or(Known::Nothing, |folded| Known::Folded(Box::new(folded)));
         let mut header = SessionHeader::new(child_id.unwrap_or_default(), 0);
         header.cwd.clone_from(&source.header().cwd);
         header.is_seeded = true;
@@ -45,7 +48,9 @@ impl SessionStore {
             inherited_event_count: Some(inherited),
             ..Seed::default()
         };
-        self.create(Preparation { header: Some(header), seed })
+        let child = self.prepare_from(Preparation { header: Some(header), seed }, known)?;
+        self.publish(&child)?;
+        Ok(child)
     }
 
     fn source(&self, source: ForkSource<'_>) -> Result<Session> {

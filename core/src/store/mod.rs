@@ -10,7 +10,7 @@ use crate::cancel::CancelToken;
 use crate::error::{Code, Error, Result};
 use crate::event::Event;
 use crate::format::header::SessionHeader;
-use crate::session::construction::Construction;
+use crate::session::construction::{Construction, Known};
 use crate::session::hub::Hub;
 use crate::session::{Projections, Seed, Session, SessionRules, Subscription, WriteState};
 use crate::storage::Storage;
@@ -159,10 +159,14 @@ impl SessionStore {
     /// # Errors
     /// `SESSION_ALREADY_EXISTS` for the id of a live session; `SESSION_REFUSED` with a code of `session.md` 20.
     pub fn prepare(&self, preparation: Preparation) -> Result<Session> {
+        self.prepare_from(preparation, Known::Nothing)
+    }
+
+    fn prepare_from(&self, preparation: Preparation, known: Known) -> Result<Session> {
         let Preparation { header, seed } = preparation;
         let header = self.complete(header.unwrap_or_else(|| SessionHeader::new("", 0)));
         self.check_free(&header.id)?;
-        let construction = Construction::new(header, &seed, WriteState::Prepared);
+        let construction = Construction { header, seed: &seed, write_state: WriteState::Prepared, known };
         Session::build(construction, Arc::clone(&self.shared.hub))
     }
 
