@@ -10,6 +10,7 @@ use super::{Event, Span, SurfaceOp, is_plugin_record_type, source_ranges};
 use crate::error::{Code, Error, Result};
 use crate::json::{self, AdmitError, Json, Kind};
 use std::fmt::Write as _;
+use std::ops::Range;
 use std::sync::Arc;
 
 /// An event before it has its place in a log: what a host says of it.
@@ -24,8 +25,9 @@ use std::sync::Arc;
 #[derive(Clone, Debug)]
 pub struct EventDraft {
     kind: String,
-    /// Admitted text.
-    data: String,
+    /// Admitted text, with the payload in it.
+    text: String,
+    data: Range<usize>,
     /// Admitted text.
     surface_op: Option<String>,
     source_event_seqs: Option<Sources>,
@@ -77,7 +79,8 @@ impl EventDraft {
         let ignorable = is_plugin_record_type(&kind);
         Ok(EventDraft {
             kind,
-            data,
+            data: 0..data.len(),
+            text: data,
             surface_op: None,
             source_event_seqs: None,
             seq: None,
@@ -92,58 +95,15 @@ impl EventDraft {
     /// # Errors
     /// As [`new`](Self::new).
     pub fn from_line(line: impl AsRef<[u8]>) -> Result<EventDraft> {
-        let text = json::admit(line.as_ref(), json::DEPTH_MAX_DEFAULT)
-            .map_err(|error| not_admitted(error, "the line"))?;
-        let object = Json::trusted(&text);
-        if object.kind() != Kind::Object {
+        let mut members = LineMembers::default();
+        let text = json::admit_members(line.as_ref(), json::DEPTH_MAX_DEFAULT, |key, place| {
+            members.take(key, place);
+        })
+        .map_err(|error| not_admitted(error, "the line"))?;
+        if Json::trusted(&text).kind() != Kind::Object {
             return Err(invalid("the line is not a JSON object"));
         }
-        let (mut kind, mut data, mut sources) = (None, None, None);
-        let mut draft = EventDraft {
-            kind: String::new(),
-            data: String::new(),
-            surface_op: None,
-            source_event_seqs: None,
-            seq: None,
-            time: None,
-            ignorable: false,
-        };
-        for (key, value) in object.members() {
-            let wrong = |rule: &str| invalid(format!("`{key}` is not {rule}"));
-            match &*key {
-                "type" => kind = Some(value.as_str().ok_or_else(|| wrong("a string"))?.into_owned()),
-                "data" => data = Some(value.text().to_owned()),
-                "surfaceOp" => draft.surface_op = Some(value.text().to_owned()),
-                "sourceEventSeqs" => sources = Some(value.text().to_owned()),
-                "seq" => {
-                    draft.seq =
-                        Some(value.as_count().ok_or_else(|| wrong("a whole number from 0 to 2^53-1"))?)
-                }
-                "time" => {
-                    draft.time =
-                        Some(value.as_safe_integer().ok_or_else(|| wrong("a whole number of milliseconds"))?);
-                }
-                "ignorable" => {
-                    draft.ignorable = value.as_bool().filter(|&it| it).ok_or_else(|| wrong("`true`"))?
-                }
-                _ => return Err(invalid(format!("`{key}` is no key of an event"))),
-            }
-        }
-        draft.kind = kind.ok_or_else(|| invalid("`type` is missing"))?;
-        draft.data = data.ok_or_else(|| invalid("`data` is missing"))?;
-        if let Some(sources) = sources {
-            // Where its own seq is not known yet, any later position will do; the row is checked again once it has its place.
-            let seq = draft.seq.unwrap_or(json::SAFE_INTEGER_MAX);
-            draft.source_event_seqs = Some(match source_ranges::decode(&sources, seq) {
-                Ok(decoded) => Sources::Seqs(decoded.iter().collect()),
-                Err(fault) => Sources::Malformed(fault.to_string()),
-            });
-        }
-        if draft.ignorable && !is_plugin_record_type(&draft.kind) {
-            return Err(invalid("`ignorable` may only be given on plugin records"));
-        }
-        draft.ignorable |= is_plugin_record_type(&draft.kind);
-        Ok(draft)
+        members.into_draft(text)
     }
 
     /// Places the event on the surface.
@@ -168,12 +128,8 @@ impl EventDraft {
     /// Names them as JSON text, a list of numbers, pairs for runs included.
     #[must_use]
     pub fn source_event_seqs_text(mut self, text: impl Into<String>) -> EventDraft {
-        let text = text.into();
-        // Where its own seq is not known yet, any later position will do; the row is checked again once it has its place.
-        self.source_event_seqs = Some(match source_ranges::decode(&text, json::SAFE_INTEGER_MAX) {
-            Ok(decoded) => Sources::Seqs(decoded.iter().collect()),
-            Err(fault) => Sources::Malformed(fault.to_string()),
-        });
+        // Its own seq is not known yet, so any later position will do; the row is checked again once it has its place.
+        self.source_event_seqs = Some(sources_of(&text.into(), json::SAFE_INTEGER_MAX));
         self
     }
 
@@ -240,6 +196,10 @@ impl EventDraft {
         }
     }
 
+    fn data(&self) -> &str {
+        self.text.get(self.data.clone()).unwrap_or_default()
+    }
+
     fn row_text(&self, seq: u64, now_ms: i64) -> Result<String> {
         let time = self.time.unwrap_or(now_ms);
         let sources = match &self.source_event_seqs {
@@ -257,7 +217,7 @@ impl EventDraft {
         json::print_string(&mut text, &self.kind);
         // Writing to a string cannot fail.
         let _ = write!(text, ",\"seq\":{seq},\"time\":{time},\"data\":");
-        text.push_str(&self.data);
+        text.push_str(self.data());
         // The order of `format.md` 3.2.
         if let Some(sources) = &sources {
             text.push_str(",\"sourceEventSeqs\":");
@@ -277,12 +237,84 @@ impl EventDraft {
     /// How long the row is, unless its type is written with escapes: an event is held for long, and room that it does not need with it.
     fn row_bytes(&self, seq: u64, time: i64, sources: Option<&str>) -> usize {
         let digits = |number: u64| number.checked_ilog10().map_or(1, |log| log as usize + 1);
-        let required = r#"{"type":"","seq":,"time":,"data":}"#.len() + self.kind.len() + self.data.len();
+        let required = r#"{"type":"","seq":,"time":,"data":}"#.len() + self.kind.len() + self.data().len();
         let numbers = digits(seq) + digits(time.unsigned_abs()) + usize::from(time < 0);
         let sources = sources.map_or(0, |sources| r#","sourceEventSeqs":"#.len() + sources.len());
         let op = self.surface_op.as_ref().map_or(0, |op| r#","surfaceOp":"#.len() + op.len());
         let mark = if self.ignorable { r#","ignorable":true"#.len() } else { 0 };
         required + numbers + sources + op + mark
+    }
+}
+
+/// Where the members of a line of `append` stand in it.
+#[derive(Default)]
+struct LineMembers {
+    kind: Option<Range<usize>>,
+    data: Option<Range<usize>>,
+    surface_op: Option<Range<usize>>,
+    source_event_seqs: Option<Range<usize>>,
+    seq: Option<Range<usize>>,
+    time: Option<Range<usize>>,
+    ignorable: Option<Range<usize>>,
+    /// The first key that is none of an event.
+    foreign: Option<String>,
+}
+
+impl LineMembers {
+    fn take(&mut self, key: &str, place: Range<usize>) {
+        let slot = match key {
+            "type" => &mut self.kind,
+            "data" => &mut self.data,
+            "surfaceOp" => &mut self.surface_op,
+            "sourceEventSeqs" => &mut self.source_event_seqs,
+            "seq" => &mut self.seq,
+            "time" => &mut self.time,
+            "ignorable" => &mut self.ignorable,
+            _ => {
+                self.foreign.get_or_insert_with(|| key.to_owned());
+                return;
+            }
+        };
+        *slot = Some(place);
+    }
+
+    fn into_draft(self, text: String) -> Result<EventDraft> {
+        if let Some(key) = self.foreign {
+            return Err(invalid(format!("`{key}` is no key of an event")));
+        }
+        let value = |place: Range<usize>| Json::trusted(text.get(place).unwrap_or("null"));
+        let wrong = |key: &str, rule: &str| invalid(format!("`{key}` is not {rule}"));
+        let kind = value(self.kind.ok_or_else(|| invalid("`type` is missing"))?);
+        let kind = kind.as_str().ok_or_else(|| wrong("type", "a string"))?.into_owned();
+        let data = self.data.ok_or_else(|| invalid("`data` is missing"))?;
+        let seq = self.seq.map(|place| {
+            value(place).as_count().ok_or_else(|| wrong("seq", "a whole number from 0 to 2^53-1"))
+        });
+        let time = self.time.map(|place| {
+            value(place).as_safe_integer().ok_or_else(|| wrong("time", "a whole number of milliseconds"))
+        });
+        let (seq, time) = (seq.transpose()?, time.transpose()?);
+        let is_record = is_plugin_record_type(&kind);
+        if let Some(place) = self.ignorable {
+            let is_marked = value(place).as_bool() == Some(true);
+            is_marked.then_some(()).ok_or_else(|| wrong("ignorable", "`true`"))?;
+            is_record
+                .then_some(())
+                .ok_or_else(|| invalid("`ignorable` may only be given on plugin records"))?;
+        }
+        let surface_op = self.surface_op.map(|place| value(place).text().to_owned());
+        // Where its own seq is not known yet, any later position will do; the row is checked again once it has its place.
+        let position = seq.unwrap_or(json::SAFE_INTEGER_MAX);
+        let source_event_seqs = self.source_event_seqs.map(|place| sources_of(value(place).text(), position));
+        Ok(EventDraft { kind, data, surface_op, source_event_seqs, seq, time, ignorable: is_record, text })
+    }
+}
+
+/// The sources that a text names, for an event at `seq` or later.
+fn sources_of(text: &str, seq: u64) -> Sources {
+    match source_ranges::decode(text, seq) {
+        Ok(decoded) => Sources::Seqs(decoded.iter().collect()),
+        Err(fault) => Sources::Malformed(fault.to_string()),
     }
 }
 
@@ -336,7 +368,7 @@ impl Event {
         if encoded == stored {
             return Ok(event);
         }
-        let span = event.envelope.source_event_seqs;
+        let span = event.source_event_seqs;
         let mut text = event.row().to_owned();
         text.replace_range(span.start as usize..span.end as usize, &encoded);
         Event::from_canonical_row(text)

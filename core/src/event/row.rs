@@ -7,7 +7,6 @@ use super::{Envelope, Span, Stamp, is_known_type, source_ranges};
 use crate::json::{self, Cursor, Json, JsonError};
 use std::borrow::Cow;
 use std::fmt;
-use std::sync::Arc;
 
 /// The type whose presence after a bad row proves that committed rows were lost (`format.md` 5.3).
 const TURN_END: &str = "turn/end";
@@ -228,7 +227,7 @@ impl<'a> Members<'a> {
             kind: Span { start: self.kind.start + 1, end: self.kind.end - 1 }.shifted(base),
             kind_unescaped: match kind {
                 Cow::Borrowed(_) => None,
-                Cow::Owned(text) => Some(Arc::new(text)),
+                Cow::Owned(text) => Some(text),
             },
             data: self.data.shifted(base),
             surface_op: self.surface_op.shifted(base),

@@ -11,12 +11,14 @@
 use std::borrow::Cow;
 use std::collections::HashMap;
 use std::fmt;
+use std::ops::Range;
 
 use super::error::JsonError;
 use super::number;
 use super::print;
 use super::scan;
 use super::text::{Unit, decode_escape, line_text, piece};
+use super::value::Json;
 
 /// Why a text was not admitted.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -77,6 +79,32 @@ pub fn admit(text: &[u8], depth_max: u32) -> Result<String, AdmitError> {
     pass.assemble()
 }
 
+/// As [`admit`], and shows the members of the text if it is an object: each key as printed, without its quotes, and where its value
+/// stands in the result. Looking for them afterwards would go over the text once more.
+pub(crate) fn admit_members(
+    text: &[u8],
+    depth_max: u32,
+    mut member: impl FnMut(&str, Range<usize>),
+) -> Result<String, AdmitError> {
+    let text = line_text(text);
+    let mut pass = Pass::new(&text, depth_max);
+    pass.run()?;
+    let outermost = std::mem::take(&mut pass.outermost);
+    // Repeated keys move text about: such a text is walked again.
+    let has_moved = !pass.edits.is_empty();
+    let admitted = pass.assemble()?;
+    if !has_moved {
+        outermost.iter().for_each(|mark| member(&mark.key, mark.start..mark.end));
+        return Ok(admitted);
+    }
+    let base = admitted.as_ptr() as usize;
+    for (key, value) in Json::trusted(&admitted).members() {
+        let start = value.text().as_ptr() as usize - base;
+        member(&key, start..start + value.text().len());
+    }
+    Ok(admitted)
+}
+
 /// The pass over the text. Positions called *out* are those of the text as printed so far, the part that is
 /// not copied yet included.
 struct Pass<'a> {
@@ -89,6 +117,8 @@ struct Pass<'a> {
     open: Vec<Container<'a>>,
     /// The members of all open objects, those of the innermost last.
     members: Vec<MemberMark<'a>>,
+    /// The members of the outermost object, once it is closed.
+    outermost: Vec<MemberMark<'a>>,
     edits: Vec<Edit>,
     refused: Vec<Refused>,
 }
@@ -151,6 +181,7 @@ impl<'a> Pass<'a> {
             // Ordinary data never makes these grow.
             open: Vec::with_capacity(8),
             members: Vec::with_capacity(16),
+            outermost: Vec::new(),
             edits: Vec::new(),
             refused: Vec::new(),
         }
@@ -332,6 +363,9 @@ impl<'a> Pass<'a> {
             let members = self.members.get(container.members_start..).unwrap_or_default();
             let moved = members.iter().filter(|member| member.last.is_some());
             self.edits.extend(moved.map(|m| Edit { start: m.start, end: m.end, instead: m.last }));
+        }
+        if self.open.is_empty() {
+            self.outermost = std::mem::take(&mut self.members);
         }
         self.members.truncate(container.members_start);
     }

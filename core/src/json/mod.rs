@@ -17,6 +17,7 @@ mod scan;
 mod text;
 mod value;
 
+pub(crate) use admit::admit_members;
 pub use admit::{AdmitError, admit};
 pub use cursor::Cursor;
 pub use error::{JsonError, JsonErrorKind};

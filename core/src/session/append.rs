@@ -11,6 +11,7 @@ use crate::error::{Code, Error, Result};
 use crate::event::breach::Breach;
 use crate::event::builders::IntoDraft;
 use crate::event::{Event, EventDraft, is_plugin_record_type};
+use crate::format::relationships::Effect as StoredEffect;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::{Arc, Mutex, TryLockError};
 
@@ -43,8 +44,11 @@ impl Session {
     /// ```
     pub fn append(&self, event: impl IntoDraft) -> Result<Event> {
         let draft = event.into_draft()?;
-        let mut events = self.append_all(std::slice::from_ref(&draft), Form::Single)?;
-        events.pop().ok_or_else(|| Error::new(Code::Internal, "an accepted event vanished"))
+        self.behind_gate(std::slice::from_ref, Form::Single, |writer, hub| {
+            let (event, effect) = self.accept_one(writer, &draft, hub)?;
+            self.commit(std::slice::from_ref(&event), std::slice::from_ref(&effect));
+            Ok(event)
+        })
     }
 
     /// Accepts several events together: all of them or none, and one frame on the disk. Each member is judged after those before it.
@@ -52,7 +56,11 @@ impl Session {
     /// # Errors
     /// As [`append`](Self::append), with the index of the refused member.
     pub fn append_batch(&self, drafts: &[EventDraft]) -> Result<Vec<Event>> {
-        self.append_all(drafts, Form::Batch)
+        self.behind_gate(Vec::as_slice, Form::Batch, |writer, hub| {
+            let Accepted { events, effects } = self.accept_batch(writer, drafts, hub)?;
+            self.commit(&events, &effects);
+            Ok(events)
+        })
     }
 
     /// Accepts one line of `append` (`cli.md`).
@@ -76,23 +84,35 @@ impl Session {
         self.append(EventDraft::new(name, data)?)
     }
 
-    fn append_all(&self, drafts: &[EventDraft], form: Form) -> Result<Vec<Event>> {
+    /// Runs an append and its publication inside the gate; `events` are those of what it gives.
+    fn behind_gate<T>(
+        &self,
+        events: fn(&T) -> &[Event],
+        form: Form,
+        append: impl Fn(&mut Writer, &Hub) -> Result<T>,
+    ) -> Result<T> {
         self.check_process()?;
         loop {
             let hub = self.hub();
             // A session that enters a store meanwhile is behind another gate then.
             let Some(entered) = self.enter(&hub) else { continue };
             let is_outermost = entered.is_outermost();
-            let events = self.append_inside(drafts, form, &hub)?;
+            let appended = self.append_inside(events, form, &append, &hub)?;
             drop(entered);
             if let Some(durability) = self.inner.durability.get().filter(|_| is_outermost) {
                 durability.relieve();
             }
-            return Ok(events);
+            return Ok(appended);
         }
     }
 
-    fn append_inside(&self, drafts: &[EventDraft], form: Form, hub: &Arc<Hub>) -> Result<Vec<Event>> {
+    fn append_inside<T>(
+        &self,
+        events: fn(&T) -> &[Event],
+        form: Form,
+        append: &impl Fn(&mut Writer, &Hub) -> Result<T>,
+        hub: &Hub,
+    ) -> Result<T> {
         self.check_writable()?;
         let mut writer = match self.inner.writer.try_lock() {
             Ok(writer) => writer,
@@ -103,16 +123,12 @@ impl Session {
                 return Err(refused_here(self, "APPEND_REENTRANT", message));
             }
         };
-        if drafts.is_empty() {
-            return Ok(Vec::new());
-        }
         let listeners = hub.on_event.current();
-        let accepted = self.accept(&mut writer, drafts, hub)?;
-        self.commit(&accepted);
-        if self.write_state() == WriteState::Live {
-            self.publish(&accepted.events, form, &listeners, hub);
+        let appended = append(&mut writer, hub).map_err(|error| error.with_session_id(self.id()))?;
+        if !listeners.is_empty() && self.write_state() == WriteState::Live {
+            self.publish(events(&appended), form, &listeners, hub);
         }
-        Ok(accepted.events)
+        Ok(appended)
     }
 
     fn check_writable(&self) -> Result<()> {
@@ -133,9 +149,24 @@ impl Session {
         self.inner.durability.get().map_or(Ok(()), |durability| durability.check_append())
     }
 
-    /// Judges all members, or takes back those that were judged.
-    fn accept(&self, writer: &mut Writer, drafts: &[EventDraft], hub: &Arc<Hub>) -> Result<Accepted> {
-        let first_seq = self.next_seq();
+    /// Judges one event, and makes its change where nothing can refuse it any more.
+    fn accept_one(&self, writer: &mut Writer, draft: &EventDraft, hub: &Hub) -> Result<(Event, Effect)> {
+        let seq = writer.surface.next_seq();
+        let earlier = Candidates { view: &self.inner.view, first_seq: seq, events: Vec::new() };
+        let located = |error: Error| error.with_index(0).with_seq(seq).with_event_type(draft.kind());
+        let judged = judge(writer, draft, &earlier, hub).map_err(located)?;
+        self.validate(std::slice::from_ref(&judged.event), hub)?;
+        let Judged { event, effect, stored } = judged;
+        if let (Some(checker), Some(stored)) = (&mut writer.checker, stored) {
+            checker.commit(stored);
+        }
+        writer.surface.apply(seq, &effect);
+        Ok((event, effect))
+    }
+
+    /// Judges all members, each after those before it, or takes back those that were judged.
+    fn accept_batch(&self, writer: &mut Writer, drafts: &[EventDraft], hub: &Hub) -> Result<Accepted> {
+        let first_seq = writer.surface.next_seq();
         let mut acceptance = Acceptance {
             earlier: Candidates {
                 view: &self.inner.view,
@@ -148,15 +179,15 @@ impl Session {
         if let Some(checker) = &mut writer.checker {
             checker.begin_batch();
         }
-        let judged = acceptance.judge_all(writer, drafts, hub).and_then(|()| self.validate(&acceptance, hub));
-        if let Err(error) = judged {
+        let judged = acceptance.judge_all(writer, drafts, hub);
+        if let Err(error) = judged.and_then(|()| self.validate(&acceptance.earlier.events, hub)) {
             for undo in acceptance.undo.into_iter().rev() {
                 writer.surface.undo(undo);
             }
             if let Some(checker) = &mut writer.checker {
                 checker.undo_batch();
             }
-            return Err(error.with_session_id(self.id()));
+            return Err(error);
         }
         if let Some(checker) = &mut writer.checker {
             checker.keep_batch();
@@ -165,17 +196,14 @@ impl Session {
     }
 
     /// Asks the validators of the store about every member.
-    fn validate(&self, acceptance: &Acceptance<'_>, hub: &Hub) -> Result<()> {
-        if self.write_state() == WriteState::Independent {
-            return Ok(());
-        }
+    fn validate(&self, events: &[Event], hub: &Hub) -> Result<()> {
         let validators = hub.validators.current();
-        if validators.is_empty() {
+        if validators.is_empty() || self.write_state() == WriteState::Independent {
             return Ok(());
         }
         // A validator that keeps what it sees does not keep the session open.
         let seen = self.unkept();
-        for (index, event) in acceptance.earlier.events.iter().enumerate() {
+        for (index, event) in events.iter().enumerate() {
             for (_, validator) in validators.iter() {
                 let ran = catch_unwind(AssertUnwindSafe(|| validator(&seen, event)));
                 let outcome = ran.unwrap_or_else(|_| Err(Error::new(Code::Panic, "a validator panicked")));
@@ -188,22 +216,22 @@ impl Session {
         Ok(())
     }
 
-    fn commit(&self, accepted: &Accepted) {
+    fn commit(&self, events: &[Event], effects: &[Effect]) {
+        if events.is_empty() {
+            return;
+        }
         {
             let mut view = self.view();
-            for (event, effect) in accepted.events.iter().zip(&accepted.effects) {
+            for (event, effect) in events.iter().zip(effects) {
                 view.commit(event.clone(), effect);
             }
         }
         if let Some(durability) = self.inner.durability.get() {
-            durability.committed(&accepted.events);
+            durability.committed(events);
         }
     }
 
     fn publish(&self, events: &[Event], form: Form, listeners: &EventListeners, hub: &Hub) {
-        if listeners.is_empty() {
-            return;
-        }
         self.begin_dispatch();
         let seen = self.unkept();
         for event in events {
@@ -251,34 +279,45 @@ impl EarlierEvents for Candidates<'_> {
 impl Acceptance<'_> {
     fn judge_all(&mut self, writer: &mut Writer, drafts: &[EventDraft], hub: &Hub) -> Result<()> {
         for (index, draft) in drafts.iter().enumerate() {
-            let seq = self.earlier.first_seq + index as u64;
-            self.judge(writer, draft, seq, hub).map_err(|error| {
+            let seq = writer.surface.next_seq();
+            let judged = judge(writer, draft, &self.earlier, hub).map_err(|error| {
                 error.with_index(index as u64).with_seq(seq).with_event_type(draft.kind())
             })?;
+            let Judged { event, effect, stored } = judged;
+            if let (Some(checker), Some(stored)) = (&mut writer.checker, stored) {
+                checker.commit(stored);
+            }
+            self.undo.push(writer.surface.apply(seq, &effect));
+            self.effects.push(effect);
+            self.earlier.events.push(event);
         }
         Ok(())
     }
+}
 
-    fn judge(&mut self, writer: &mut Writer, draft: &EventDraft, seq: u64, hub: &Hub) -> Result<()> {
-        check_draft(draft, seq, hub)?;
-        let (event, verdict) = draft.build_judged(seq, hub.storage.now_unix_ms())?;
-        if draft.is_ignorable() {
-            super::surface::no_metadata(&event)?;
-        }
-        let rules = Rules { projections: &hub.projections, vocabulary: &hub.vocabulary };
-        let effect = writer.surface.judge(&event, &verdict, &self.earlier, rules, false)?;
-        if let Some(checker) = &mut writer.checker {
-            let judged =
-                checker.judge_seen(&event, &verdict).map_err(|breach| unreadable(&breach, &event))?;
-            if let Some(doubt) = judged.doubt() {
-                return Err(unreadable(doubt, &event));
-            }
-            checker.commit(judged);
-        }
-        self.undo.push(writer.surface.apply(seq, &effect));
-        self.effects.push(effect);
-        self.earlier.events.push(event);
-        Ok(())
+/// An event that may come next, and what it would do.
+struct Judged {
+    event: Event,
+    effect: Effect,
+    /// What it does to the rules of stored logs, where they are asked.
+    stored: Option<StoredEffect>,
+}
+
+/// Judges the next event; nothing has changed then.
+fn judge(writer: &Writer, draft: &EventDraft, earlier: &Candidates<'_>, hub: &Hub) -> Result<Judged> {
+    let seq = writer.surface.next_seq();
+    check_draft(draft, seq, hub)?;
+    let (event, verdict) = draft.build_judged(seq, hub.storage.now_unix_ms())?;
+    if draft.is_ignorable() {
+        super::surface::no_metadata(&event)?;
+    }
+    let rules = Rules { projections: &hub.projections, vocabulary: &hub.vocabulary };
+    let effect = writer.surface.judge(&event, &verdict, earlier, rules, false)?;
+    let Some(checker) = &writer.checker else { return Ok(Judged { event, effect, stored: None }) };
+    let stored = checker.judge_seen(&event, &verdict).map_err(|breach| unreadable(&breach, &event))?;
+    match stored.doubt() {
+        Some(doubt) => Err(unreadable(doubt, &event)),
+        None => Ok(Judged { event, effect, stored: Some(stored) }),
     }
 }
 

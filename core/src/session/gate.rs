@@ -19,6 +19,8 @@ struct Inside {
     thread: Option<ThreadId>,
     /// How often that thread came in and did not leave yet.
     depth: u32,
+    /// Threads that sleep until it leaves: where there are none, leaving makes no call of the system.
+    waiting: u32,
 }
 
 /// A thread that is inside; it leaves when this is dropped.
@@ -34,7 +36,9 @@ impl Gate {
         let me = current_thread();
         let mut inside = self.lock();
         while inside.thread.is_some_and(|other| other != me) {
+            inside.waiting += 1;
             inside = self.left.wait(inside).unwrap_or_else(PoisonError::into_inner);
+            inside.waiting -= 1;
         }
         inside.thread = Some(me);
         inside.depth += 1;
@@ -46,8 +50,11 @@ impl Gate {
         inside.depth -= 1;
         if inside.depth == 0 {
             inside.thread = None;
+            let is_awaited = inside.waiting > 0;
             drop(inside);
-            self.left.notify_one();
+            if is_awaited {
+                self.left.notify_one();
+            }
         }
     }
 

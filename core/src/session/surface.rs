@@ -6,7 +6,7 @@
 use super::acceptance::{self, refused};
 use super::message::{self, DerivedMessage};
 use super::projection::{Definition, ProjectionContext, Projections};
-use crate::error::{Error, Result};
+use crate::error::{Code, Error, Result};
 use crate::event::facts::{Links, RowKind, is_object, is_word, members};
 use crate::event::nodes::{NodeId, Nodes};
 use crate::event::verdict::RowVerdict;
@@ -95,6 +95,11 @@ impl Surface {
         }
         if !verdict.kind.is_surface() {
             return self.judge_log_only(event, verdict, earlier, rules);
+        }
+        if self.nodes.is_full() {
+            let error =
+                Error::new(Code::LimitExceeded, "the session has more messages than can be told apart");
+            return Err(error.with_limit("surface_nodes_max").with_advice("go on in a new session"));
         }
         if let Links::Developer { header_seq, additions, .. } = &verdict.links
             && let Some(header_seq) = header_seq.get()
@@ -239,6 +244,10 @@ impl Surface {
         }
     }
 
+    pub(super) fn next_seq(&self) -> u64 {
+        self.next_seq
+    }
+
     pub(super) fn base_seq(&self) -> u64 {
         self.base_seq
     }
@@ -332,4 +341,25 @@ fn is_rewrite(event: &Event, replaced: u64, earlier: &dyn EarlierEvents) -> bool
 pub(super) fn is_transcript(event: &Event) -> bool {
     RowKind::of(event.kind()).is_surface()
         && event.surface_op_text().is_some_and(|op| is_word(Some(Json::trusted(op)), "append"))
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::error::Code;
+    use crate::event::nodes::NODES_MAX;
+    use crate::event::{EventDraft, SurfaceOp};
+    use crate::session::Session;
+
+    #[test]
+    fn a_session_takes_as_many_messages_as_can_be_told_apart_and_no_more() {
+        let session = Session::independent("s").unwrap();
+        let data = r#"{"id":"m","role":"user","source":{"kind":"user"},"content":[]}"#;
+        let message = EventDraft::new("user/message", data).unwrap().surface(SurfaceOp::Append);
+        for _ in 0..NODES_MAX {
+            session.append(&message).unwrap();
+        }
+        let refused = session.append(&message).unwrap_err();
+        assert_eq!((refused.code(), refused.limit()), (Code::LimitExceeded, Some("surface_nodes_max")));
+        session.append(EventDraft::new("turn/start", r#"{"turn":1}"#).unwrap()).unwrap();
+    }
 }

@@ -11,6 +11,7 @@ const RULE: &str = "A19";
 impl LogChecker {
     pub(super) fn judge_surface(&self, event: &Event, kind: RowKind, effect: &mut Effect) -> Judged<()> {
         let surface = &self.state.surface;
+        require(!surface.is_full(), RULE, "the log has more messages than can be told apart")?;
         let is_system = kind == RowKind::SystemMessage;
         if is_system && !surface.is_empty() && effect.head.is_none() {
             return broken(RULE, "a system message joins a surface that did not begin with one");

@@ -1,7 +1,7 @@
 //! Logs that keep and break each rule that binds rows; batches taken back; the surface against a slow and obvious one.
 
 use super::{Effect, LogChecker};
-use crate::event::nodes::Nodes;
+use crate::event::nodes::{NODES_MAX, Nodes};
 use crate::event::source_ranges::{decode, encode};
 use crate::event::{Event, Vocabulary};
 use crate::format::header::SessionHeader;
@@ -606,4 +606,19 @@ proptest! {
         }
         checker.finish().ok();
     }
+}
+
+#[test]
+fn a_log_of_more_messages_than_can_be_told_apart_is_refused() {
+    let mut checker = LogChecker::new(&SessionHeader::new("s", 1), Vocabulary::default());
+    let message = |seq: usize| {
+        event(&json!({
+            "type": "user/message", "seq": seq, "time": 1, "surfaceOp": "append",
+            "data": {"id": "m", "role": "user", "source": {"kind": "user"}, "content": []},
+        }))
+    };
+    (0..NODES_MAX).for_each(|seq| checker.check(&message(seq)).unwrap());
+    assert_eq!(checker.check(&message(NODES_MAX)).unwrap_err().rule(), "A19");
+    let other = json!({"type": "turn/start", "seq": NODES_MAX, "time": 1, "data": {"turn": 1}});
+    checker.check(&event(&other)).unwrap();
 }
