@@ -9,6 +9,7 @@ use super::verdict::{self, RowVerdict};
 use super::{Event, Span, SurfaceOp, is_plugin_record_type, source_ranges};
 use crate::error::{Code, Error, Result};
 use crate::json::{self, AdmitError, Json, Kind};
+use std::borrow::Cow;
 use std::fmt::Write as _;
 use std::ops::Range;
 use std::sync::Arc;
@@ -29,12 +30,15 @@ pub struct EventDraft {
     text: String,
     data: Range<usize>,
     /// Admitted text.
-    surface_op: Option<String>,
+    surface_op: Option<Cow<'static, str>>,
     source_event_seqs: Option<Sources>,
     seq: Option<u64>,
     time: Option<i64>,
     ignorable: bool,
 }
+
+/// The commonest `surfaceOp`, as it is stored.
+const APPEND: &str = "\"append\"";
 
 /// The events that a draft names as its sources.
 #[derive(Clone, Debug)]
@@ -110,9 +114,9 @@ impl EventDraft {
     #[must_use]
     pub fn surface(mut self, op: SurfaceOp) -> EventDraft {
         self.surface_op = Some(match op {
-            SurfaceOp::Append => "\"append\"".to_owned(),
+            SurfaceOp::Append => Cow::Borrowed(APPEND),
             SurfaceOp::Replace { start_seq, end_seq } => {
-                format!("{{\"op\":\"replace\",\"startSeq\":{start_seq},\"endSeq\":{end_seq}}}")
+                format!("{{\"op\":\"replace\",\"startSeq\":{start_seq},\"endSeq\":{end_seq}}}").into()
             }
         });
         self
@@ -140,7 +144,7 @@ impl EventDraft {
     pub fn surface_op_text(mut self, text: impl AsRef<[u8]>) -> Result<EventDraft> {
         let text = json::admit(text.as_ref(), json::DEPTH_MAX_DEFAULT - 1)
             .map_err(|error| not_admitted(error, "`surfaceOp`"))?;
-        self.surface_op = Some(text);
+        self.surface_op = Some(text.into());
         Ok(self)
     }
 
@@ -302,7 +306,10 @@ impl LineMembers {
                 .then_some(())
                 .ok_or_else(|| invalid("`ignorable` may only be given on plugin records"))?;
         }
-        let surface_op = self.surface_op.map(|place| value(place).text().to_owned());
+        let surface_op = self.surface_op.map(|place| match value(place).text() {
+            APPEND => Cow::Borrowed(APPEND),
+            other => Cow::Owned(other.to_owned()),
+        });
         // Where its own seq is not known yet, any later position will do; the row is checked again once it has its place.
         let position = seq.unwrap_or(json::SAFE_INTEGER_MAX);
         let source_event_seqs = self.source_event_seqs.map(|place| sources_of(value(place).text(), position));
