@@ -21,15 +21,16 @@ mod durability;
 
 use dsh_session_core::event::{Event, EventDraft};
 use dsh_session_core::persistence::files::{FilePersistence, FileSettings};
-use dsh_session_core::persistence::{Notice, Removal};
+use dsh_session_core::persistence::{NewLog, Notice, Removal};
 use dsh_session_core::storage::simulation::{
     CrashImage, CrashImages, Effect, Fault, FaultyStorage, MemoryStorage, RecordingStorage, SplitMix64,
 };
 use dsh_session_core::storage::{ProcessIdentity, Storage};
 use dsh_session_core::{
-    Access, Code, Encoding, EventRange, ListMode, NewSession, Session, SessionLog, SessionPersistence, Store,
+    Access, Code, Encoding, EventRange, ListMode, NewSession, Session, SessionHeader, SessionLog,
+    SessionPersistence, Store,
 };
-use durability::{go_on, header, note_of_length, setting};
+use durability::{end_seed, go_on, header, note_of_length, setting};
 use std::collections::BTreeSet;
 use std::path::Path;
 use std::sync::Arc;
@@ -690,6 +691,49 @@ fn a_removed_session_is_whole_or_gone_after_every_crash() {
                 }
                 let again = backend.create(&header(ID), None, &go_on()).unwrap();
                 again.append(&events[..1], &go_on()).unwrap();
+            }
+        }
+    }
+}
+
+/// A session that begins with the frames of another: whole or not there, and its source as it was.
+#[test]
+fn a_forked_session_is_whole_or_absent_after_every_crash() {
+    for encoding in [Encoding::None, Encoding::Zstd] {
+        let disk = MemoryStorage::new(2);
+        disk.create_directory("/data".as_ref()).unwrap();
+        let source = files(Arc::new(disk.clone()), encoding).create(&header(ID), None, &go_on()).unwrap();
+        let all: Vec<_> = (0..6).map(|seq| note_of_length(seq, 1, 20)).collect();
+        all.chunks(2).for_each(|batch| source.append(batch, &go_on()).unwrap());
+        source.close().unwrap();
+        let storage = RecordingStorage::new(&disk);
+        let backend = files(Arc::new(storage.clone()), encoding);
+        let reader = backend.open(ID, Access::Read, &go_on()).unwrap();
+        let child = SessionHeader { is_seeded: true, ..header("child") };
+        let events = [all[..5].to_vec(), vec![end_seed(5)]].concat();
+        let new = NewLog {
+            header: &child,
+            inherited_event_count: Some(5),
+            events: &events,
+            are_checked: false,
+            stored: reader.stored_events(),
+        };
+        backend.create_with(new, &go_on()).unwrap();
+        storage.mark(1);
+        let journal = storage.journal();
+        let mut images = CrashImages::new(&journal, 1);
+        for effects in 0..=journal.len() {
+            for image in images.at(effects) {
+                let backend = files(Arc::new(image.storage.clone()), encoding);
+                match backend.open("child", Access::Write, &go_on()) {
+                    Ok(log) => assert!(read_until_damage(&*log).0 == rows_of(events.clone()), "{image:?}"),
+                    Err(error) => {
+                        assert_eq!(error.code(), Code::SessionNotFound, "{error}");
+                        assert_eq!(image.acknowledged, None, "an acknowledged fork is gone: {image:?}");
+                    }
+                }
+                let source = backend.open(ID, Access::Write, &go_on()).unwrap();
+                assert!(read_until_damage(&*source).0 == rows_of(all.clone()), "{image:?}");
             }
         }
     }
