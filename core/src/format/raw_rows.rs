@@ -7,7 +7,7 @@
 //! A frame that does not decode gives one row that says so, and reading goes on at the next frame that does: after damage any
 //! place may be a frame's start, so candidates are found by their first four bytes and confirmed by decoding them. A file made to deceive
 //! could have many places that each lead a long way to nowhere, so the work that comes to nothing is counted and bounded by the length of
-//! the file ([`VAIN_WORK_FACTOR_MAX`]).
+//! the file (`VAIN_WORK_FACTOR_MAX`).
 
 use super::frames::{Decoded, FRAME_MAGIC, FrameDecoder, FrameInfo, FrameStep, FrameStream, scan_frame};
 use super::header::{FORMAT_VERSION, decode_line};
