@@ -27,6 +27,7 @@
 #define DSH_PENDING_INIT {sizeof(dsh_pending), 0, 0, NULL}
 #define DSH_MESSAGE_INIT {sizeof(dsh_message), 0, {NULL, 0}}
 #define DSH_SEQS_INIT {NULL, 0, NULL}
+#define DSH_NEXT_UPLOAD_INIT {sizeof(dsh_next_upload), 0, 0, 0, 0}
 
 /*
  * What a dsh_status says. A code keeps its name and number for ever; new ones may come.

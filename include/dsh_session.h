@@ -76,6 +76,7 @@
 #define DSH_PENDING_INIT {sizeof(dsh_pending), 0, 0, NULL}
 #define DSH_MESSAGE_INIT {sizeof(dsh_message), 0, {NULL, 0}}
 #define DSH_SEQS_INIT {NULL, 0, NULL}
+#define DSH_NEXT_UPLOAD_INIT {sizeof(dsh_next_upload), 0, 0, 0, 0}
 
 /*
  * What a dsh_status says. A code keeps its name and number for ever; new ones may come.
@@ -178,6 +179,11 @@ enum {
  * A bit of `dsh_append_options.flags`: `seq` counts.
  */
 #define DSH_APPEND_SEQ 2
+
+/**
+ * The default bound of one upload, in bytes of rows with their newlines: 8 MiB.
+ */
+#define DSH_UPLOAD_BYTES_MAX_DEFAULT 8388608
 
 /**
  * What a log handle may do.
@@ -319,12 +325,54 @@ typedef enum dsh_fold_kind {
 } dsh_fold_kind;
 
 /**
+ * Whether a session's log may be part of an upload; also what one predicate says of it.
+ */
+typedef enum dsh_upload_verdict {
+    /**
+     * No predicate matches: ordinary eligibility decides.
+     */
+    DSH_UPLOAD_UNMATCHED = 0,
+    /**
+     * A predicate matches: nothing of the log goes out, no event is to be read, no acceptance to be noted.
+     */
+    DSH_UPLOAD_EXCLUDED = 1,
+    /**
+     * A predicate failed: this time nothing of the log goes out, and the failure is to be reported.
+     */
+    DSH_UPLOAD_FAILED = 2,
+} dsh_upload_verdict;
+
+/**
+ * Whether there is something to upload.
+ */
+typedef enum dsh_next_upload_kind {
+    /**
+     * Everything was taken.
+     */
+    DSH_NEXT_UPLOAD_NOTHING = 0,
+    /**
+     * The events from `first_seq` to `last_seq`, both counted in.
+     */
+    DSH_NEXT_UPLOAD_EVENTS = 1,
+    /**
+     * The next event alone, `first_seq`, is larger than the bound. No run of events fits until that is raised.
+     */
+    DSH_NEXT_UPLOAD_TOO_LARGE = 2,
+} dsh_next_upload_kind;
+
+/**
  * Stops the calls it is given to, once and for good. May be fired from any thread and from a signal handler.
  * A call that takes one accepts NULL for none; it looks at the token before its work and between pieces of
  * long work. A cancelled call that changes something has done it all (`DSH_OK`) or nothing
  * (`DSH_E_CANCELLED`). May be freed once no call that it was given to is running.
  */
 typedef struct dsh_cancel dsh_cancel;
+
+/**
+ * How far a session was uploaded: the largest `throughSeq` of its own delivery records of this format. Records that a fork inherited do
+ * not count. Used by many threads at once.
+ */
+typedef struct dsh_delivery_fold dsh_delivery_fold;
 
 /**
  * Why a call failed. A call that takes `dsh_error **err` sets `*err` when it fails and `err` is not NULL;
@@ -380,10 +428,15 @@ typedef struct dsh_session dsh_session;
 typedef struct dsh_store dsh_store;
 
 /**
- * A registered listener, validator or projection. Used by many threads at once. May outlive its store; what it registered is taken away
- * when it is freed.
+ * A registered listener, validator, projection or upload predicate. Used by many threads at once. May outlive its store; what it
+ * registered is taken away when it is freed.
  */
 typedef struct dsh_subscription dsh_subscription;
+
+/**
+ * A registry of predicates, each of which may keep a session out of an upload. Used by many threads at once.
+ */
+typedef struct dsh_upload_exclusions dsh_upload_exclusions;
 
 /**
  * Text lent by the library: UTF-8 unless it is a path, and not ended by a NUL unless its giver says so. How
@@ -678,6 +731,57 @@ typedef int32_t (*dsh_projection_callback)(const dsh_event *event,
                                            dsh_buffer *messages,
                                            dsh_error **error);
 
+/**
+ * What is about to be uploaded. Lent until the predicate returns.
+ */
+typedef struct dsh_upload {
+    /**
+     * How many bytes the library knows; a later one has members after these.
+     */
+    size_t struct_size;
+    /**
+     * The session.
+     */
+    dsh_str session_id;
+    /**
+     * What the request is for; absent for an ordinary one of the conversation.
+     */
+    dsh_str purpose;
+} dsh_upload;
+
+/**
+ * Says with a `dsh_upload_verdict` whether a session stays out of an upload, without side effects. Any other number is a failure too: a
+ * negative `DSH_E_...` code is the error, unless `*error` is set to one of `dsh_error_new`, which the library then owns. It runs on the
+ * thread that judges, with no lock of the library held, and may use the registry. It must not unwind or jump out.
+ */
+typedef int32_t (*dsh_upload_predicate)(const dsh_upload *upload, void *user, dsh_error **error);
+
+/**
+ * What an upload takes next. Begin with `DSH_NEXT_UPLOAD_INIT`.
+ */
+typedef struct dsh_next_upload {
+    /**
+     * `sizeof(dsh_next_upload)`, set by the caller.
+     */
+    size_t struct_size;
+    /**
+     * A `dsh_next_upload_kind`.
+     */
+    int32_t kind;
+    /**
+     * The first event, 0 where there is nothing.
+     */
+    uint64_t first_seq;
+    /**
+     * The last one; `first_seq` where that is too large.
+     */
+    uint64_t last_seq;
+    /**
+     * Their rows with newlines.
+     */
+    uint64_t bytes;
+} dsh_next_upload;
+
 #ifdef __cplusplus
 extern "C" {
 #endif // __cplusplus
@@ -696,7 +800,7 @@ dsh_str dsh_version(void);
 /**
  * Whether the library has a part: `files`, `memory` (stores without a root), `zstd`, `log-callback`,
  * `verify`, `salvage`, `rows`, `stats`, `remove`, `sessions` (surface, messages, resume,
- * fork), `listeners`, `projections`, `folds`. False for words it does not know.
+ * fork), `listeners`, `projections`, `folds`, `uploads`. False for words it does not know.
  */
 bool dsh_has_feature(const char *name, size_t name_len);
 
@@ -1748,6 +1852,78 @@ dsh_status dsh_fork_seed(const char *rows,
                          dsh_buffer *out,
                          uint64_t *inherited_event_count,
                          dsh_error **err);
+
+/**
+ * A new registry without predicates, freed with `dsh_upload_exclusions_free`.
+ */
+dsh_status dsh_upload_exclusions_new(dsh_upload_exclusions **exclusions, dsh_error **err);
+
+/**
+ * Adds a predicate, which is asked after those before it. `subscription` takes exactly this one away again (`dsh_subscription_cancel`); if
+ * it is NULL the predicate stays as long as the registry. `destructor` (or NULL) is called once with `user`, after the last call: when
+ * the subscription is cancelled or freed, or when the registry is freed. If this call fails it is not called. Fails with
+ * `DSH_E_INVALID_ARGUMENT`.
+ */
+dsh_status dsh_upload_exclusions_register(dsh_upload_exclusions *exclusions,
+                                          dsh_upload_predicate predicate,
+                                          void *user,
+                                          dsh_destructor destructor,
+                                          dsh_subscription **subscription,
+                                          dsh_error **err);
+
+/**
+ * Asks the predicates in order, up to the first that matches or fails; `purpose` is what the request is for, NULL with length 0 for an
+ * ordinary one of the conversation. `*verdict` gets a `dsh_upload_verdict`, and `*failure`, unless `failure` is NULL, why a predicate
+ * failed, to be freed by the caller, or NULL. Fails with `DSH_E_INVALID_ARGUMENT`.
+ */
+dsh_status dsh_upload_exclusions_judge(const dsh_upload_exclusions *exclusions,
+                                       const char *session_id,
+                                       size_t session_id_len,
+                                       const char *purpose,
+                                       size_t purpose_len,
+                                       int32_t *verdict,
+                                       dsh_error **failure,
+                                       dsh_error **err);
+
+/**
+ * Frees the registry; predicates that are being asked are asked to their end. NULL is fine.
+ */
+void dsh_upload_exclusions_free(dsh_upload_exclusions *exclusions);
+
+/**
+ * For an empty log of a session, freed with `dsh_delivery_fold_free`. Fails with `DSH_E_INVALID_ARGUMENT`.
+ */
+dsh_status dsh_delivery_fold_new(const char *session_id,
+                                 size_t session_id_len,
+                                 dsh_delivery_fold **fold,
+                                 dsh_error **err);
+
+/**
+ * Takes the next event of the log. Fails with `DSH_E_INVALID_ARGUMENT`.
+ */
+dsh_status dsh_delivery_fold_see(dsh_delivery_fold *fold, const dsh_event *event, dsh_error **err);
+
+/**
+ * The last event that was uploaded; -1 before the first upload, and for NULL.
+ */
+int64_t dsh_delivery_fold_watermark(const dsh_delivery_fold *fold);
+
+/**
+ * Frees the fold. NULL is fine.
+ */
+void dsh_delivery_fold_free(dsh_delivery_fold *fold);
+
+/**
+ * The longest run of events after the watermark (-1 before the first upload) whose rows with their newlines fit into `bytes_max`; 0
+ * stands for `DSH_UPLOAD_BYTES_MAX_DEFAULT`. `events` begins anywhere up to the first event after the watermark, and is used up as far as
+ * this looks: the run and one event after it. Read the run itself with another iterator. Fails with what the reading finds, and with
+ * `DSH_E_INVALID_ARGUMENT`.
+ */
+dsh_status dsh_events_next_upload(dsh_events *events,
+                                  int64_t watermark,
+                                  uint64_t bytes_max,
+                                  dsh_next_upload *next,
+                                  dsh_error **err);
 
 #ifdef __cplusplus
 }  // extern "C"

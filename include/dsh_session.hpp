@@ -394,6 +394,14 @@ private:
     std::string_view item_;
 };
 
+/* What an upload takes next; see dsh_next_upload. */
+struct NextUpload {
+    ::dsh_next_upload_kind kind = DSH_NEXT_UPLOAD_NOTHING;
+    std::uint64_t first_seq = 0;
+    std::uint64_t last_seq = 0;
+    std::uint64_t bytes = 0;
+};
+
 /* Events, walked once: `for (const dsh::EventView& event : events)`. */
 class Events {
 public:
@@ -417,6 +425,17 @@ public:
             return ::dsh_events_next_batch(handle_.get(), batch.data(), capacity, &count, error);
         });
         return std::vector<EventView>(batch.begin(), batch.begin() + static_cast<std::ptrdiff_t>(count));
+    }
+
+    /* What an upload takes next of these events, after the watermark; see dsh_events_next_upload. */
+    NextUpload next_upload(std::optional<std::uint64_t> watermark, std::uint64_t bytes_max = DSH_UPLOAD_BYTES_MAX_DEFAULT)
+    {
+        ::dsh_next_upload next = DSH_NEXT_UPLOAD_INIT;
+        std::int64_t after = watermark ? static_cast<std::int64_t>(*watermark) : -1;
+        detail::check([&](::dsh_error **error) {
+            return ::dsh_events_next_upload(handle_.get(), after, bytes_max, &next, error);
+        });
+        return NextUpload{static_cast<::dsh_next_upload_kind>(next.kind), next.first_seq, next.last_seq, next.bytes};
     }
 
     /* After the end of a salvage: the code of what stopped it, with its message; none where the log is whole. */
@@ -843,6 +862,95 @@ Subscription subscribe(Function function, Call &&call)
 }
 
 } // namespace detail
+
+/* What is about to be uploaded: a session, and what the request is for, absent for an ordinary one of the conversation. Lent. */
+struct Upload {
+    std::string_view session_id;
+    std::optional<std::string_view> purpose;
+};
+
+/* Whether a session stays out of an upload, without side effects; throws to fail. */
+using UploadPredicate = std::function<bool(const Upload &)>;
+
+/* Whether a session's log may be part of an upload, and why a predicate failed, if one did. */
+struct UploadVerdict {
+    ::dsh_upload_verdict verdict = DSH_UPLOAD_UNMATCHED;
+    std::optional<Error> failure;
+};
+
+namespace detail {
+
+inline std::int32_t excludes(const ::dsh_upload *upload, void *user, ::dsh_error **error) noexcept
+{
+    bool is_excluded = false;
+    std::int32_t failed = contained(DSH_E_SESSION_REFUSED, error, [&] {
+        Upload lent{view(upload->session_id), std::nullopt};
+        if (upload->purpose.ptr != nullptr) {
+            lent.purpose = view(upload->purpose);
+        }
+        is_excluded = (*static_cast<UploadPredicate *>(user))(lent);
+    });
+    return failed != 0 ? failed : is_excluded ? DSH_UPLOAD_EXCLUDED : DSH_UPLOAD_UNMATCHED;
+}
+
+} // namespace detail
+
+/* A registry of predicates, each of which may keep a session out of an upload. */
+class UploadExclusions {
+public:
+    UploadExclusions() : handle_(detail::open<Owner>(::dsh_upload_exclusions_new)) {}
+
+    /* Adds a predicate, asked as long as what this returns lives. */
+    Subscription add(UploadPredicate predicate)
+    {
+        return detail::subscribe(std::move(predicate), [&](void *user, ::dsh_destructor destroy, ::dsh_subscription **out,
+                                                           ::dsh_error **error) {
+            return ::dsh_upload_exclusions_register(handle_.get(), detail::excludes, user, destroy, out, error);
+        });
+    }
+
+    /* Asks the predicates in order, up to the first that matches or fails. */
+    UploadVerdict judge(std::string_view session_id, std::optional<std::string_view> purpose = std::nullopt) const
+    {
+        std::int32_t verdict = DSH_UPLOAD_UNMATCHED;
+        ::dsh_error *failure = nullptr;
+        const char *purpose_data = !purpose ? nullptr : purpose->data() == nullptr ? "" : purpose->data();
+        detail::check([&](::dsh_error **error) {
+            return ::dsh_upload_exclusions_judge(handle_.get(), session_id.data(), session_id.size(), purpose_data,
+                                                 purpose ? purpose->size() : 0, &verdict, &failure, error);
+        });
+        UploadVerdict judged{static_cast<::dsh_upload_verdict>(verdict), std::nullopt};
+        if (failure != nullptr) {
+            judged.failure.emplace(detail::ErrorHandle(failure));
+        }
+        return judged;
+    }
+
+private:
+    using Owner = detail::Handle<::dsh_upload_exclusions, ::dsh_upload_exclusions_free>;
+    Owner handle_;
+};
+
+/* How far a session was uploaded, folded from the events of its log. */
+class DeliveryFold {
+public:
+    explicit DeliveryFold(std::string_view session_id)
+        : handle_(detail::open<Owner>([&](::dsh_delivery_fold **out, ::dsh_error **error) {
+              return ::dsh_delivery_fold_new(session_id.data(), session_id.size(), out, error);
+          }))
+    {
+    }
+    void see(const EventView &event)
+    {
+        detail::check([&](::dsh_error **error) { return ::dsh_delivery_fold_see(handle_.get(), &event.get(), error); });
+    }
+    /* The last event that was uploaded; none before the first upload. */
+    std::optional<std::uint64_t> watermark() const noexcept { return detail::count(::dsh_delivery_fold_watermark(handle_.get())); }
+
+private:
+    using Owner = detail::Handle<::dsh_delivery_fold, ::dsh_delivery_fold_free>;
+    Owner handle_;
+};
 
 /* An open channel onto a stored log. */
 class Log {

@@ -9,12 +9,13 @@ use dsh_session_core::event::Event;
 use dsh_session_core::persistence::Notice;
 use dsh_session_core::persistence::files::{FilePersistence, FileSettings};
 use dsh_session_core::storage::simulation::{MemoryStorage, SplitMix64};
-use dsh_session_core::storage::{OsStorage, Storage};
+use dsh_session_core::storage::{OpenHow, OsStorage, ProcessIdentity, Storage};
 use dsh_session_core::{
     Access, Code, Encoding, Error, EventDraft, ListMode, NewSession, Result, SessionLog, SessionPersistence,
     Store,
 };
 use durability::{go_on, header, note, note_of_length, read_all, read_log, setting};
+use rustix::fs::{FlockOperation, fcntl_lock, flock};
 use rustix::process::{Pid, Resource, Rlimit, Signal, kill_process, setrlimit};
 use std::collections::BTreeMap;
 use std::io::{BufRead, BufReader, Write as _};
@@ -65,6 +66,10 @@ fn told(error: &Error) -> String {
 #[ignore = "the other process of the tests in this file"]
 fn child() {
     let Ok(root) = std::env::var("DSH_CHILD_ROOT") else { return };
+    if let Ok(kind) = std::env::var("DSH_CHILD_LOCKS") {
+        hold_lock(&kind, root.as_ref());
+        return;
+    }
     let encoding = match std::env::var("DSH_CHILD_ENCODING").as_deref() {
         Ok("none") => Encoding::None,
         _ => Encoding::Zstd,
@@ -82,6 +87,19 @@ fn child() {
         Ok(log) => obey(&*log, &backend),
         Err(error) => answer(&told(&error)),
     }
+}
+
+/// Holds a lock on a file until the input ends, as a program that writes no note.
+fn hold_lock(kind: &str, path: &Path) {
+    let file = std::fs::OpenOptions::new().write(true).create(true).truncate(false).open(path).unwrap();
+    match kind {
+        "flock" => flock(&file, FlockOperation::NonBlockingLockExclusive).unwrap(),
+        "shared flock" => flock(&file, FlockOperation::NonBlockingLockShared).unwrap(),
+        "fcntl" => fcntl_lock(&file, FlockOperation::NonBlockingLockExclusive).unwrap(),
+        other => panic!("`{other}` is no lock"),
+    }
+    answer("ready");
+    assert_eq!(std::io::stdin().lines().count(), 0);
 }
 
 fn obey(log: &dyn SessionLog, backend: &FilePersistence) {
@@ -200,6 +218,13 @@ impl Child {
         let mut child = Child::start(command);
         assert_eq!(child.answer().as_deref(), Some("ready"));
         child
+    }
+
+    /// A child that holds a lock of some kind on a file.
+    fn holder(kind: &str, path: &Path) -> Child {
+        let mut command = Child::command(path, Encoding::Zstd);
+        command.env("DSH_CHILD_LOCKS", kind);
+        Child::ready(command)
     }
 
     fn id(&self) -> Pid {
@@ -468,6 +493,99 @@ fn a_dead_owner_holds_nothing_whatever_its_note_says() {
     let mut unrelated = unrelated;
     unrelated.kill().unwrap();
     unrelated.wait().unwrap();
+}
+
+#[test]
+fn a_writer_of_another_program_is_known_by_its_lock_and_nobody_by_another_one() {
+    let (_folder, root) = folder();
+    let backend = files(&root, Encoding::Zstd);
+    let log = backend.create(&header(ID), None, &go_on()).unwrap();
+    log.append(&[sent(0)], &go_on()).unwrap();
+    log.close().unwrap();
+    let directory = directory(&root);
+    let lock = directory.join("session.lock");
+    assert_eq!(backend.writer_of(ID).unwrap(), None);
+    for (kind, path) in [
+        ("fcntl", lock.clone()),
+        ("shared flock", lock.clone()),
+        ("flock", log_path(&root)),
+        ("flock", root.join("session.lock")),
+    ] {
+        let holder = Child::holder(kind, &path);
+        assert_eq!(backend.writer_of(ID).unwrap(), None, "{kind} on {}", path.display());
+        holder.end();
+    }
+    for note in [None, Some(r#"{"pid":1,"began":"long ago","program":"init"}"#), Some("{")] {
+        if let Some(note) = note {
+            std::fs::write(directory.join("session.owner"), note).unwrap();
+        }
+        let holder = Child::holder("flock", &lock);
+        let writer = backend.writer_of(ID).unwrap().expect("the holder of the lock");
+        let expected = format!("process {} (", holder.process.id());
+        assert!(writer.starts_with(&expected), "{writer} instead of {expected}");
+        // It was looked at, not touched.
+        let error = backend.open(ID, Access::Write, &go_on()).unwrap_err();
+        assert_eq!((error.code(), error.owner()), (Code::SessionAlreadyOwned, None));
+        holder.kill();
+        assert_eq!(backend.writer_of(ID).unwrap(), None);
+    }
+    std::fs::remove_file(&lock).unwrap();
+    assert_eq!(backend.writer_of(ID).unwrap(), None);
+}
+
+#[test]
+fn the_holder_of_a_simulated_lock_is_known_where_the_system_tells_it() {
+    let memory = MemoryStorage::new(1);
+    let storage: Arc<dyn Storage> = Arc::new(memory.clone());
+    let backend =
+        FilePersistence::with_storage("/sessions", Arc::clone(&storage), FileSettings::default()).unwrap();
+    let log = backend.create(&header(ID), None, &go_on()).unwrap();
+    log.append(&[sent(0)], &go_on()).unwrap();
+    log.close().unwrap();
+    let path = backend.stat(ID, &go_on()).unwrap().unwrap().path.unwrap().with_file_name("session.lock");
+    let here = memory.current_process().unwrap();
+    let other = ProcessIdentity { id: here.id + 1, began: "then".to_owned(), program: "other".to_owned() };
+    memory.set_current_process(other.clone());
+    let file = memory.open(&path, OpenHow::Lock).unwrap();
+    assert!(file.try_lock().unwrap());
+    memory.set_current_process(here);
+    let told = || backend.writer_of(ID).unwrap();
+    assert_eq!(told(), Some(format!("process {} (other)", other.id)));
+    memory.set_hides_locks(true);
+    assert_eq!(told(), None);
+    memory.set_hides_locks(false);
+    assert!(told().is_some());
+    memory.end_process(other.id);
+    assert_eq!(told(), None);
+}
+
+#[test]
+fn a_lock_whose_taker_left_it_to_another_process_is_held() {
+    let (_folder, root) = folder();
+    let backend = files(&root, Encoding::Zstd);
+    let log = backend.create(&header(ID), None, &go_on()).unwrap();
+    log.append(&[sent(0)], &go_on()).unwrap();
+    log.close().unwrap();
+    if !may("flock", &["--version"]) {
+        eprintln!("skipped: there is no flock(1)");
+        return;
+    }
+    // What scripts do: flock(1) takes the lock on a descriptor of the shell and ends; the shell goes on.
+    let script = r#"exec 9>"$0"; flock -n 9 || exit 1; echo ready; read -r _; exit 0"#;
+    let mut shell = Command::new("sh")
+        .args(["-c", script])
+        .arg(directory(&root).join("session.lock"))
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .spawn()
+        .unwrap();
+    let mut line = String::new();
+    BufReader::new(shell.stdout.take().unwrap()).read_line(&mut line).unwrap();
+    assert_eq!(line, "ready\n");
+    assert!(backend.writer_of(ID).unwrap().is_some());
+    drop(shell.stdin.take());
+    shell.wait().unwrap();
+    assert_eq!(backend.writer_of(ID).unwrap(), None);
 }
 
 #[test]

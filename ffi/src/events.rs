@@ -15,6 +15,7 @@ use crate::status::{DSH_DONE, DSH_OK, dsh_status};
 use dsh_session_core::persistence::Events;
 use dsh_session_core::query::Salvage;
 use dsh_session_core::{Error, Event, Result};
+use std::iter;
 use std::ptr;
 use std::sync::Mutex;
 
@@ -125,6 +126,23 @@ enum Source {
 }
 
 impl EventsValue {
+    /// Gives the events that come next to `body`, which takes as many as it wants: they are not given again. What a view lent is gone.
+    ///
+    /// # Errors
+    /// `INVALID_ARGUMENT` if another thread is inside, and what the reading finds, whatever `body` made of the events before it.
+    pub(crate) fn take<T>(&self, body: impl FnOnce(&mut dyn Iterator<Item = Event>) -> T) -> Result<T> {
+        let mut walk = self.0.try_lock().map_err(|_| busy(dsh_events::WORD))?;
+        walk.lent.clear();
+        let mut failure = None;
+        let taken = body(&mut iter::from_fn(|| {
+            walk.next().unwrap_or_else(|error| {
+                failure = Some(error);
+                None
+            })
+        }));
+        failure.map_or(Ok(taken), Err)
+    }
+
     pub(crate) fn new(events: Events) -> EventsValue {
         EventsValue::of(Source::Events(events))
     }
@@ -370,7 +388,7 @@ pub(crate) fn give_event(out: OutStruct<dsh_event>, event: Event) -> Result<dsh_
 ///
 /// # Safety
 /// C5.
-unsafe fn owner_of<'a>(event: *const dsh_event) -> Result<&'a Event> {
+pub(crate) unsafe fn owner_of<'a>(event: *const dsh_event) -> Result<&'a Event> {
     if event.is_null() {
         return Err(invalid("the event is NULL"));
     }

@@ -47,4 +47,5 @@ pub mod store;
 pub mod surface;
 #[cfg(feature = "test-panics")]
 pub mod test_panics;
+pub mod uploads;
 pub mod version;

@@ -12,6 +12,7 @@ use crate::session::{SessionValue, dsh_session};
 use crate::status::{DSH_OK, code_of, dsh_status};
 use crate::store::dsh_store;
 use dsh_session_core::session::Subscription;
+use dsh_session_core::session::upload_exclusions::UploadRegistration;
 use dsh_session_core::store::SessionStore;
 use dsh_session_core::{Code, Error, Event, Result, Session};
 use std::ffi::c_void;
@@ -41,8 +42,8 @@ type EventFunction =
     unsafe extern "C" fn(*mut dsh_session, *const dsh_event, *mut c_void, *mut *mut dsh_error) -> i32;
 type SessionFunction = unsafe extern "C" fn(*mut dsh_session, *mut c_void, *mut *mut dsh_error) -> i32;
 
-/// A registered listener, validator or projection. Used by many threads at once. May outlive its store; what it registered is taken away
-/// when it is freed.
+/// A registered listener, validator, projection or upload predicate. Used by many threads at once. May outlive its store; what it
+/// registered is taken away when it is freed.
 pub struct dsh_subscription {
     _opaque: [u8; 0],
 }
@@ -52,6 +53,7 @@ pub struct dsh_subscription {
 pub(crate) enum SubscriptionValue {
     Listener(Subscription),
     Projection(RegisteredProjection),
+    UploadPredicate(UploadRegistration),
 }
 
 impl SubscriptionValue {
@@ -59,6 +61,7 @@ impl SubscriptionValue {
         match self {
             SubscriptionValue::Listener(subscription) => subscription.cancel(),
             SubscriptionValue::Projection(projection) => projection.unregister(),
+            SubscriptionValue::UploadPredicate(predicate) => predicate.unregister(),
         }
     }
 }

@@ -12,7 +12,7 @@ pub const ABI_MAJOR: u32 = 1;
 pub const ABI_MINOR: u32 = 1;
 
 /// What `dsh_has_feature` knows, by name; one word for each part of the library that an older one may lack.
-pub const FEATURES: [&str; 13] = [
+pub const FEATURES: [&str; 14] = [
     "files",
     "memory",
     "zstd",
@@ -26,6 +26,7 @@ pub const FEATURES: [&str; 13] = [
     "listeners",
     "projections",
     "folds",
+    "uploads",
 ];
 
 /// The ABI of the library: major version times 65536 plus minor version. Compare through the header's
@@ -44,7 +45,7 @@ pub extern "C" fn dsh_version() -> dsh_str {
 
 /// Whether the library has a part: `files`, `memory` (stores without a root), `zstd`, `log-callback`,
 /// `verify`, `salvage`, `rows`, `stats`, `remove`, `sessions` (surface, messages, resume,
-/// fork), `listeners`, `projections`, `folds`. False for words it does not know.
+/// fork), `listeners`, `projections`, `folds`, `uploads`. False for words it does not know.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn dsh_has_feature(name: *const c_char, name_len: usize) -> bool {
     // SAFETY: C2.

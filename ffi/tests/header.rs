@@ -55,6 +55,7 @@ fn generated() -> String {
         "listeners",
         "projections",
         "folds",
+        "uploads",
     ] {
         builder = builder.with_src(folder.join(format!("src/{file}.rs")));
     }
@@ -90,6 +91,7 @@ fn the_header_compiles_alone_and_twice_in_every_standard() {
             dsh_store_settings settings = DSH_STORE_SETTINGS_INIT;\n\
             dsh_append_options options = DSH_APPEND_OPTIONS_INIT;\ndsh_pending pending = DSH_PENDING_INIT;\n\
             dsh_message message = DSH_MESSAGE_INIT;\ndsh_seqs seqs = DSH_SEQS_INIT;\n\
+            dsh_next_upload upload = DSH_NEXT_UPLOAD_INIT;\n\
             int main(void) { return dsh_check_abi() ? DSH_OK : DSH_E_INTERNAL; }\n";
         fs::write(&source, text).unwrap();
         let mut command = support::compiler(is_cpp);

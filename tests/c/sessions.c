@@ -732,6 +732,170 @@ static void errors_are_made(void)
     FAILS(DSH_E_INVALID_ARGUMENT, dsh_error_new(DSH_E_IO, DSH_NONE, &made, &err));
 }
 
+/* What an upload predicate of the tests does, and how often it was asked and given back. */
+struct predicate {
+    int32_t answer;
+    dsh_upload_exclusions *registry;
+    int calls, ends;
+};
+
+static int32_t judge_upload(const dsh_upload *upload, void *user, dsh_error **error)
+{
+    struct predicate *predicate = user;
+    predicate->calls += 1;
+    CHECK(upload->struct_size == sizeof(dsh_upload) && is_text(upload->session_id, "s"));
+    if (predicate->registry != NULL) {
+        /* The registry that asks may be used. */
+        static struct predicate inner = {DSH_UPLOAD_EXCLUDED, NULL, 0, 0};
+        OK(dsh_upload_exclusions_register(predicate->registry, judge_upload, &inner, NULL, NULL, &err));
+        predicate->registry = NULL;
+    }
+    if (predicate->answer == DSH_UPLOAD_EXCLUDED) {
+        return is_text(upload->purpose, "title") ? DSH_UPLOAD_EXCLUDED : DSH_UPLOAD_UNMATCHED;
+    }
+    if (predicate->answer == DSH_UPLOAD_FAILED) {
+        CHECK(dsh_error_new(DSH_E_IO, DSH_STR("no list"), error, NULL) == DSH_OK);
+    }
+    return predicate->answer;
+}
+
+static void end_predicate(void *user)
+{
+    ((struct predicate *)user)->ends += 1;
+}
+
+static dsh_subscription *add_predicate(dsh_upload_exclusions *exclusions, struct predicate *predicate)
+{
+    dsh_subscription *subscription = NULL;
+    OK(dsh_upload_exclusions_register(exclusions, judge_upload, predicate, end_predicate, &subscription, &err));
+    return subscription;
+}
+
+static int32_t verdict_on(const dsh_upload_exclusions *exclusions, const char *purpose)
+{
+    int32_t verdict = -1;
+    dsh_error *failure = (dsh_error *)&verdict;
+    OK(dsh_upload_exclusions_judge(exclusions, DSH_STR("s"), purpose, purpose == NULL ? 0 : strlen(purpose), &verdict, &failure, &err));
+    CHECK((failure != NULL) == (verdict == DSH_UPLOAD_FAILED));
+    dsh_error_free(failure);
+    return verdict;
+}
+
+static void uploads_are_excluded(void)
+{
+    dsh_upload_exclusions *exclusions = NULL;
+    struct predicate one = {DSH_UPLOAD_EXCLUDED, NULL, 0, 0}, never = {DSH_UPLOAD_UNMATCHED, NULL, 0, 0};
+    OK(dsh_upload_exclusions_new(&exclusions, &err));
+    CHECK(verdict_on(exclusions, "title") == DSH_UPLOAD_UNMATCHED);
+    dsh_subscription *first = add_predicate(exclusions, &one), *second = add_predicate(exclusions, &one);
+    OK(dsh_upload_exclusions_register(exclusions, judge_upload, &never, end_predicate, NULL, &err));
+    CHECK(verdict_on(exclusions, "title") == DSH_UPLOAD_EXCLUDED && one.calls == 1 && never.calls == 0);
+    CHECK(verdict_on(exclusions, NULL) == DSH_UPLOAD_UNMATCHED && one.calls == 3 && never.calls == 1);
+    /* One registration goes, the other one of the same predicate stays. */
+    OK(dsh_subscription_cancel(first, &err));
+    OK(dsh_subscription_cancel(first, &err));
+    CHECK(one.ends == 1 && verdict_on(exclusions, "title") == DSH_UPLOAD_EXCLUDED);
+    dsh_subscription_free(second);
+    CHECK(one.ends == 2 && verdict_on(exclusions, "title") == DSH_UPLOAD_UNMATCHED);
+
+    int32_t verdict = -1;
+    FAILS(DSH_E_INVALID_ARGUMENT, dsh_upload_exclusions_register(exclusions, NULL, NULL, NULL, NULL, &err));
+    FAILS(DSH_E_INVALID_ARGUMENT, dsh_upload_exclusions_judge(exclusions, DSH_NONE, DSH_NONE, &verdict, NULL, &err));
+    FAILS(DSH_E_INVALID_ARGUMENT, dsh_upload_exclusions_judge(exclusions, DSH_STR("s"), DSH_NONE, NULL, NULL, &err));
+    CHECK(verdict == -1);
+    dsh_subscription_free(first);
+    CHECK(never.ends == 0);
+    dsh_upload_exclusions_free(exclusions);
+    CHECK(never.ends == 1 && one.ends == 2);
+    dsh_upload_exclusions_free(NULL);
+}
+
+static void failing_predicates_fail_one_upload(void)
+{
+    dsh_upload_exclusions *exclusions = NULL;
+    OK(dsh_upload_exclusions_new(&exclusions, &err));
+    struct {
+        int32_t answer;
+        dsh_status code;
+    } failures[] = {{DSH_UPLOAD_FAILED, DSH_E_IO}, {DSH_E_LIMIT_EXCEEDED, DSH_E_LIMIT_EXCEEDED}, {77, DSH_E_SESSION_REFUSED}};
+    for (size_t index = 0; index < sizeof failures / sizeof *failures; ++index) {
+        struct predicate failing = {failures[index].answer, NULL, 0, 0};
+        dsh_subscription *subscription = add_predicate(exclusions, &failing);
+        int32_t verdict = -1;
+        dsh_error *failure = NULL;
+        OK(dsh_upload_exclusions_judge(exclusions, DSH_STR("s"), DSH_NONE, &verdict, &failure, &err));
+        CHECK(verdict == DSH_UPLOAD_FAILED && dsh_error_code(failure) == failures[index].code);
+        dsh_error_free(failure);
+        /* Who does not want to know why is not given it. */
+        OK(dsh_upload_exclusions_judge(exclusions, DSH_STR("s"), DSH_NONE, &verdict, NULL, &err));
+        CHECK(verdict == DSH_UPLOAD_FAILED && failing.calls == 2);
+        dsh_subscription_free(subscription);
+        CHECK(verdict_on(exclusions, NULL) == DSH_UPLOAD_UNMATCHED);
+    }
+    struct predicate adding = {DSH_UPLOAD_UNMATCHED, exclusions, 0, 0};
+    dsh_subscription *subscription = add_predicate(exclusions, &adding);
+    CHECK(verdict_on(exclusions, "title") == DSH_UPLOAD_UNMATCHED && verdict_on(exclusions, "title") == DSH_UPLOAD_EXCLUDED);
+    dsh_subscription_free(subscription);
+    dsh_upload_exclusions_free(exclusions);
+}
+
+static dsh_next_upload next_of(dsh_session *session, int64_t watermark, uint64_t bytes_max)
+{
+    dsh_events *events = NULL;
+    dsh_next_upload next = DSH_NEXT_UPLOAD_INIT;
+    OK(dsh_session_events(session, 0, DSH_ALL, &events, &err));
+    OK(dsh_events_next_upload(events, watermark, bytes_max, &next, &err));
+    dsh_events_free(events);
+    return next;
+}
+
+static void uploads_take_what_fits(void)
+{
+    dsh_store *store = open_store(NULL);
+    dsh_session *session = create(store, "{\"id\":\"s\"}");
+    for (int turn = 0; turn < 4; ++turn) {
+        append(session, "acme/usage", "{\"turn\":1}", DSH_SURFACE_NONE);
+    }
+    dsh_next_upload next = next_of(session, -1, 0);
+    const uint64_t row = next.bytes / 4;
+    CHECK(next.kind == DSH_NEXT_UPLOAD_EVENTS && next.first_seq == 0 && next.last_seq == 3 && next.bytes == row * 4);
+    next = next_of(session, -1, row * 2);
+    CHECK(next.kind == DSH_NEXT_UPLOAD_EVENTS && next.first_seq == 0 && next.last_seq == 1 && next.bytes == row * 2);
+    next = next_of(session, 0, row * 2 - 1);
+    CHECK(next.kind == DSH_NEXT_UPLOAD_EVENTS && next.first_seq == 1 && next.last_seq == 1);
+    next = next_of(session, 1, row - 1);
+    CHECK(next.kind == DSH_NEXT_UPLOAD_TOO_LARGE && next.first_seq == 2 && next.last_seq == 2 && next.bytes == row);
+    next = next_of(session, 3, row);
+    CHECK(next.kind == DSH_NEXT_UPLOAD_NOTHING && next.bytes == 0);
+
+    dsh_events *events = NULL;
+    dsh_delivery_fold *fold = NULL;
+    dsh_event event = DSH_EVENT_INIT;
+    OK(dsh_session_events(session, 0, DSH_ALL, &events, &err));
+    FAILS(DSH_E_INVALID_ARGUMENT, dsh_events_next_upload(events, -2, 0, &next, &err));
+    FAILS(DSH_E_INVALID_ARGUMENT, dsh_events_next_upload(events, -1, 0, NULL, &err));
+    dsh_events_free(events);
+    append(session, "session-log-deepseek/delivery-accepted", "{\"sessionId\":\"s\",\"sessionFormatVersion\":4,\"throughSeq\":2}",
+           DSH_SURFACE_NONE);
+    append(session, "session-log-deepseek/delivery-accepted", "{\"sessionId\":\"s\",\"sessionFormatVersion\":4,\"throughSeq\":1}",
+           DSH_SURFACE_NONE);
+    append(session, "session-log-deepseek/delivery-accepted", "{\"sessionId\":\"s\",\"throughSeq\":4}", DSH_SURFACE_NONE);
+    OK(dsh_delivery_fold_new(DSH_STR("s"), &fold, &err));
+    CHECK(dsh_delivery_fold_watermark(fold) == -1 && dsh_delivery_fold_watermark(NULL) == -1);
+    OK(dsh_session_events(session, 0, DSH_ALL, &events, &err));
+    while (dsh_events_next(events, &event, &err) == DSH_OK) {
+        OK(dsh_delivery_fold_see(fold, &event, &err));
+        CHECK(dsh_delivery_fold_watermark(fold) == (event.seq < 4 ? -1 : 2));
+    }
+    dsh_events_free(events);
+    FAILS(DSH_E_INVALID_ARGUMENT, dsh_delivery_fold_see(fold, NULL, &err));
+    dsh_delivery_fold_free(fold);
+    FAILS(DSH_E_INVALID_ARGUMENT, dsh_delivery_fold_new(DSH_NONE, &fold, &err));
+    OK(dsh_session_close(session, &err));
+    dsh_session_free(session);
+    dsh_store_free(store);
+}
+
 int main(int count, char **arguments)
 {
     CHECK(count == 2 && dsh_check_abi() && dsh_has_feature(DSH_STR("listeners")));
@@ -756,6 +920,9 @@ int main(int count, char **arguments)
     rules_can_be_left_unchecked();
     losses_are_logged(arguments[1]);
     errors_are_made();
+    uploads_are_excluded();
+    failing_predicates_fail_one_upload();
+    uploads_take_what_fits();
     printf("sessions: ok\n");
     return 0;
 }

@@ -179,6 +179,41 @@ static void projections()
     CHECK(thrown([&] { session.append("turn/end", R"({"turn":1,"reason":{"kind":"completed"}})"); }).code() == DSH_E_EVENT_REFUSED);
 }
 
+static void uploads()
+{
+    dsh::UploadExclusions exclusions;
+    CHECK(exclusions.judge("s").verdict == DSH_UPLOAD_UNMATCHED);
+    auto of_titles = exclusions.add([](const dsh::Upload &upload) { return upload.session_id == "s" && upload.purpose == "title"; });
+    CHECK(exclusions.judge("s", "title").verdict == DSH_UPLOAD_EXCLUDED && exclusions.judge("s").verdict == DSH_UPLOAD_UNMATCHED);
+    CHECK(exclusions.judge("s", std::string_view()).verdict == DSH_UPLOAD_UNMATCHED);
+    {
+        auto failing = exclusions.add([](const dsh::Upload &) -> bool { throw std::runtime_error("no list"); });
+        auto judged = exclusions.judge("s");
+        CHECK(judged.verdict == DSH_UPLOAD_FAILED && judged.failure->code() == DSH_E_SESSION_REFUSED && judged.failure->summary() == "no list");
+        CHECK(exclusions.judge("s", "title").verdict == DSH_UPLOAD_EXCLUDED && !exclusions.judge("s", "title").failure);
+    }
+    CHECK(exclusions.judge("s").verdict == DSH_UPLOAD_UNMATCHED);
+    of_titles.cancel();
+    CHECK(exclusions.judge("s", "title").verdict == DSH_UPLOAD_UNMATCHED);
+    CHECK(thrown([&] { exclusions.judge(""); }).code() == DSH_E_INVALID_ARGUMENT);
+
+    auto store = dsh::Store::in_memory(settings());
+    auto session = store.create(R"({"id":"s"})");
+    session.append("acme/usage", TURN);
+    session.append("acme/usage", TURN);
+    session.append("session-log-deepseek/delivery-accepted", R"({"sessionId":"s","sessionFormatVersion":4,"throughSeq":0})");
+    dsh::DeliveryFold fold("s");
+    CHECK(!fold.watermark());
+    for (const dsh::EventView &event : session.events()) {
+        fold.see(event);
+    }
+    CHECK(fold.watermark() == 0U);
+    auto next = session.events().next_upload(fold.watermark());
+    CHECK(next.kind == DSH_NEXT_UPLOAD_EVENTS && next.first_seq == 1 && next.last_seq == 2);
+    CHECK(session.events().next_upload(std::nullopt, 1).kind == DSH_NEXT_UPLOAD_TOO_LARGE);
+    CHECK(session.events().next_upload(2).kind == DSH_NEXT_UPLOAD_NOTHING);
+}
+
 int main(int count, char **arguments)
 {
     CHECK(count == 2);
@@ -187,5 +222,6 @@ int main(int count, char **arguments)
     folds(store);
     listeners();
     projections();
+    uploads();
     std::printf("sessions: ok\n");
 }

@@ -48,7 +48,7 @@ def test_the_examples_in_the_documentation_run(module: object, tmp_path: Path, m
     assert doctest.testmod(module).failed == 0  # type: ignore[arg-type]
 
 
-@pytest.mark.parametrize("kind", [dsh.Store, dsh.Event, dsh.Session], ids=lambda kind: kind.__name__)
+@pytest.mark.parametrize("kind", [dsh.Store, dsh.Event, dsh.Session, dsh.UploadExclusions, dsh.DeliveryFold], ids=lambda kind: kind.__name__)
 def test_the_examples_of_native_classes_run(kind: type) -> None:
     finder, runner = doctest.DocTestFinder(recurse=False), doctest.DocTestRunner()
     (test,) = finder.find(kind, kind.__name__, module=False, globs=dict(vars(dsh)))
@@ -59,7 +59,7 @@ def test_the_examples_of_native_methods_run() -> None:
     parser, runner = doctest.DocTestParser(), doctest.DocTestRunner()
     examples = [(name, inspect.getdoc(member) or "") for name, member in vars(dsh.Store).items() if not name.startswith("__")]
     tests = [parser.get_doctest(text, dict(vars(dsh)), name, None, 0) for name, text in examples]
-    functions = (dsh.closers, dsh.fold, dsh.fold_surface, dsh.fork_seed)
+    functions = (dsh.closers, dsh.fold, dsh.fold_surface, dsh.fork_seed, dsh.next_upload)
     tests += [parser.get_doctest(kind.__doc__ or "", dict(vars(dsh)), kind.__name__, None, 0) for kind in functions]
     assert sum(bool(test.examples) for test in tests) >= 15
     assert all(runner.run(test).failed == 0 for test in tests)

@@ -416,6 +416,13 @@ fn a_turn_that_a_live_program_writes_is_left_open() {
     assert_eq!(line, "{\"flushed\":1}\n");
     assert_eq!(kinds(&run(root.path(), &["events", "s", "--balanced"])), ["turn/start", "user/message"]);
     assert_eq!(run(root.path(), &["closers", "s"]).out, "");
+    // Nor is it closed where the program left no note: its lock is seen.
+    let notes: Vec<_> =
+        tree(root.path()).into_keys().filter(|path| path.ends_with("session.owner")).collect();
+    assert_eq!(notes.len(), 1);
+    std::fs::remove_file(&notes[0]).unwrap();
+    assert_eq!(kinds(&run(root.path(), &["events", "s", "--balanced"])), ["turn/start", "user/message"]);
+    assert_eq!(run(root.path(), &["closers", "s"]).out, "");
     let refused = run(root.path(), &["resume", "s"]);
     assert_eq!((refused.code, refused.error()["code"].as_str()), (4, Some("SESSION_ALREADY_OWNED")));
     // A fork only reads: it goes on from what is there.

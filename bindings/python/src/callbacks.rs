@@ -9,8 +9,10 @@
 
 use crate::event::Event;
 use crate::message::{Message, decided};
+use crate::records;
 use crate::run::{Runner, lock};
 use crate::session::Session;
+use dsh_session_core::session::upload_exclusions::{Upload, UploadRegistration};
 use dsh_session_core::session::{
     ProjectionContext as CoreContext, Registration, Subscription as CoreSubscription,
 };
@@ -214,6 +216,17 @@ impl Callback {
         asked.unwrap_or_else(|| Err(gone(code)))
     }
 
+    /// Asks whether a session stays out of an upload.
+    pub(crate) fn excludes(&self, upload: &Upload<'_>) -> Result<bool> {
+        let asked = Callback::enter(|py| {
+            let answer = records::upload(py, upload)
+                .and_then(|upload| self.function.bind(py).call1((upload,)))
+                .and_then(|answer| answer.is_truthy());
+            answer.map_err(|failure| refusal(py, UPLOAD_FAILURE, failure, upload.session_id))
+        });
+        asked.unwrap_or_else(|| Err(gone(UPLOAD_FAILURE)))
+    }
+
     /// Calls a projection.
     pub(crate) fn project(
         &self,
@@ -235,6 +248,9 @@ impl Callback {
         }
     }
 }
+
+/// A predicate of uploads failed and refuses nothing else: that upload goes without the session's log.
+const UPLOAD_FAILURE: Code = Code::SessionRefused;
 
 /// The failure, unless it is none of the callable's own: then it is kept for the call that it interrupted.
 fn without_interrupt(py: Python<'_>, failure: PyErr) -> Option<PyErr> {
@@ -281,6 +297,7 @@ pub(crate) struct Subscription(Arc<Registered>);
 pub(crate) enum Registered {
     Listener(CoreSubscription),
     Projection(Registration),
+    UploadPredicate(UploadRegistration),
 }
 
 impl Registered {
@@ -288,13 +305,20 @@ impl Registered {
         match self {
             Registered::Listener(listener) => listener.cancel(),
             Registered::Projection(projection) => projection.unregister(),
+            Registered::UploadPredicate(predicate) => predicate.unregister(),
         }
+    }
+}
+
+impl Subscription {
+    pub(crate) fn of(registered: Registered) -> Subscription {
+        Subscription(Arc::new(registered))
     }
 }
 
 #[pymethods]
 impl Subscription {
-    /// Takes the callable away, from the next append on. A second call does nothing.
+    /// Takes the callable away, from the next append or judgement on. A second call does nothing.
     ///
     /// A projection that was taken away leaves sessions that used it without messages: they refuse with `PROJECTION_REMOVED`.
     fn cancel(&self, py: Python<'_>) {

@@ -15,6 +15,7 @@
 //! | `buffer` | an event's bytes, lent without a copy |
 //! | `callbacks` | Python callables as listeners, validators and projections |
 //! | `message` | messages, the surface, folds of lists of events |
+//! | `uploads` | what keeps a session out of an upload, and what comes next in one |
 //! | `query` | judgements, salvage, raw rows |
 //! | `handle` | closing, and what happens to a handle that nobody closed |
 //! | `command` | the command line, as one function |
@@ -39,6 +40,7 @@ mod records;
 mod run;
 mod session;
 mod store;
+mod uploads;
 mod walk;
 
 use pyo3::prelude::*;
@@ -70,6 +72,8 @@ mod _native {
     use crate::session::Session;
     #[pymodule_export]
     use crate::store::Store;
+    #[pymodule_export]
+    use crate::uploads::{DeliveryFold, UploadExclusions, next_upload};
 
     #[pymodule_init]
     fn begin(module: &pyo3::Bound<'_, pyo3::types::PyModule>) -> pyo3::PyResult<()> {

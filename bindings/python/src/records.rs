@@ -3,12 +3,14 @@
 use crate::error::{exception, facts};
 use crate::event::loads;
 use crate::message::Message;
+use dsh_session_core::Error;
 use dsh_session_core::Pending;
 use dsh_session_core::SessionHeader;
 use dsh_session_core::format::raw_rows::RawRow;
 use dsh_session_core::format::reader::LogEnd;
 use dsh_session_core::persistence::{Listing, Notice, Snapshot};
 use dsh_session_core::query::{Outcome, Progress, Stats, Verification};
+use dsh_session_core::session::upload_exclusions::Upload;
 use dsh_session_core::session::{DerivedMessage, FoldedSurface};
 use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
@@ -109,6 +111,32 @@ pub(crate) fn folded_surface<'py>(py: Python<'py>, folded: &FoldedSurface) -> Py
         "replace_generation": folded.replace_generation,
         "content_generation": folded.content_generation,
     )
+}
+
+pub(crate) fn upload<'py>(py: Python<'py>, upload: &Upload<'_>) -> PyResult<Bound<'py, PyAny>> {
+    record!(py, "Upload", "session_id": upload.session_id, "purpose": upload.purpose)
+}
+
+pub(crate) fn upload_verdict<'py>(
+    py: Python<'py>,
+    verdict: &str,
+    error: Option<&Error>,
+) -> PyResult<Bound<'py, PyAny>> {
+    let error = error.map(|error| exception(py, error)).transpose()?;
+    record!(py, "UploadVerdict", "verdict": verdict, "error": error)
+}
+
+pub(crate) fn next_upload(
+    py: Python<'_>,
+    first_seq: u64,
+    last_seq: u64,
+    bytes: u64,
+) -> PyResult<Bound<'_, PyAny>> {
+    record!(py, "NextUpload", "first_seq": first_seq, "last_seq": last_seq, "bytes": bytes)
+}
+
+pub(crate) fn upload_too_large(py: Python<'_>, seq: u64, bytes: u64) -> PyResult<Bound<'_, PyAny>> {
+    record!(py, "UploadTooLarge", "seq": seq, "bytes": bytes)
 }
 
 /// The folds of a list of events, parsed.

@@ -5,22 +5,24 @@
 //! pieces and the longest row.
 //!
 //! A frame that does not decode gives one row that says so, and reading goes on at the next frame that does: after damage any
-//! place may be a frame's start, so candidates are found by their first four bytes and confirmed by decoding them.
+//! place may be a frame's start, so candidates are found by their first four bytes and confirmed by decoding them. A file made to deceive
+//! could have many places that each lead a long way to nowhere, so the work that comes to nothing is counted and bounded by the length of
+//! the file (`VAIN_WORK_FACTOR_MAX`).
 
-use super::frames::{
-    Decoded, FRAME_MAGIC, FrameDecoder, FrameInfo, FrameStep, FrameStream, find_magic, scan_frame,
-};
+use super::frames::{Decoded, FRAME_MAGIC, FrameDecoder, FrameInfo, FrameStep, FrameStream, scan_frame};
 use super::header::{FORMAT_VERSION, decode_line};
 use super::names::Encoding;
 use super::reader::{PIECE_BYTES, ReadLimits};
-use super::window::FileWindow;
+use super::window::{FileWindow, READ_PIECE_BYTES};
 use crate::cancel::CancelToken;
 use crate::error::{Error, Result};
 use crate::event::Span;
 use crate::event::row;
 use crate::json::{self, Shape};
 use crate::storage::StorageFile;
+use memchr::memmem::Finder;
 use std::collections::VecDeque;
+use std::fmt::Display;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -148,6 +150,11 @@ impl RawLog {
                 Encoding::Zstd => Stage::Frames { next: 0 },
             },
             window: FileWindow::new(Arc::clone(&self.file), self.end),
+            search_window: FileWindow::new(Arc::clone(&self.file), self.end),
+            vain_work_left: self
+                .end
+                .saturating_mul(VAIN_WORK_FACTOR_MAX)
+                .saturating_add(VAIN_WORK_FREE_BYTES),
             decoder: FrameDecoder::new(),
             cutter: Cutter::new(self.version, self.limits),
             frame_index: 0,
@@ -170,11 +177,36 @@ enum Stage {
     Done,
 }
 
+/// How often the length of the file may be gone through for places that are no frames after all. A frame that was damaged costs about its own
+/// length, and chance makes four bytes look like a frame's start once in 4 GiB: files that came to harm stay far below.
+const VAIN_WORK_FACTOR_MAX: u64 = 16;
+
+/// Work that is free in any file, so that small ones are searched whatever they hold.
+const VAIN_WORK_FREE_BYTES: u64 = 16 << 20;
+
+/// How much is searched at once for the next frame: first what holds a few small ones, then more.
+const SEARCH_PIECE_BYTES_MIN: usize = 1024;
+
+/// Where reading goes on after damage.
+#[derive(Debug)]
+enum Search {
+    /// At a complete frame that decodes.
+    Found(u64),
+    /// Nowhere: there is none.
+    Nothing,
+    /// Nowhere: too much was tried in vain, and what begins here was not searched.
+    GivenUp(u64),
+}
+
 /// The rows of a [`RawLog`]. An error is the system's or a cancellation; after it there is nothing more.
 #[derive(Debug)]
 pub struct RawRows {
     log: RawLog,
     window: FileWindow<Arc<dyn StorageFile>>,
+    /// For looking at bytes one after the other; walks over headers would make it jump.
+    search_window: FileWindow<Arc<dyn StorageFile>>,
+    /// What may still be read and walked over for nothing, in bytes.
+    vain_work_left: u64,
     decoder: FrameDecoder,
     cancel: CancelToken,
     cutter: Cutter,
@@ -227,7 +259,7 @@ impl RawRows {
     }
 
     fn fill_frame(&mut self, offset: u64) -> Result<()> {
-        match scan_frame(&mut self.window, offset).map_err(|error| io(&error))? {
+        match self.step(offset)? {
             FrameStep::End => {
                 self.cutter.end_of_text(Some("the frames end in the middle of this row"));
                 Ok(())
@@ -236,6 +268,26 @@ impl RawRows {
             FrameStep::Torn { start } => self.fill_torn(start),
             FrameStep::Fault { at, kind } => self.damaged(offset, at, &kind.to_string()),
         }
+    }
+
+    /// What stands at a frame's place. A walk that leads to no frame is work in vain.
+    fn step(&mut self, offset: u64) -> Result<FrameStep> {
+        let before = self.window.work_bytes();
+        let step = scan_frame(&mut self.window, offset).map_err(|error| io(&error))?;
+        if !matches!(step, FrameStep::Complete(_)) {
+            self.was_vain(self.window.work_bytes() - before);
+        }
+        Ok(step)
+    }
+
+    fn was_vain(&mut self, work_bytes: u64) {
+        self.vain_work_left = self.vain_work_left.saturating_sub(work_bytes);
+    }
+
+    /// A frame that does not decode was read for nothing.
+    fn bad_frame(&mut self, frame: &FrameInfo, fault: &dyn Display) -> Result<()> {
+        self.was_vain(frame.frame_bytes());
+        self.damaged(frame.start, frame.start, &fault.to_string())
     }
 
     /// A complete frame: its rows, or a row that says that it does not decode.
@@ -255,7 +307,7 @@ impl RawRows {
                 Ok(())
             }
             Ok(Decoded::TooLong) => self.begin_stream(frame),
-            Err(fault) => self.damaged(frame.start, frame.start, &fault.to_string()),
+            Err(fault) => self.bad_frame(&frame, &fault),
         }
     }
 
@@ -267,7 +319,7 @@ impl RawRows {
                 self.stage = Stage::Stream { stream, frame };
                 Ok(())
             }
-            Err(fault) => self.damaged(frame.start, frame.start, &fault.to_string()),
+            Err(fault) => self.bad_frame(&frame, &fault),
         }
     }
 
@@ -297,9 +349,10 @@ impl RawRows {
 
     /// What does not end before the file does: the torn end of the log, or a damaged frame that others follow.
     fn fill_torn(&mut self, start: u64) -> Result<()> {
-        if let Some(next) = self.next_whole_frame(start + 1)? {
+        let search = self.next_whole_frame(start + 1)?;
+        if !matches!(search, Search::Nothing) {
             self.lost(start, "the frame is damaged: it does not end before the file does");
-            self.stage = Stage::Frames { next };
+            self.go_on(&search);
             return Ok(());
         }
         let mut stream = FrameStream::new(Arc::clone(&self.log.file), start, self.log.end, true);
@@ -324,10 +377,17 @@ impl RawRows {
     fn damaged(&mut self, start: u64, at: u64, what: &str) -> Result<()> {
         let what = if at == start { what.to_owned() } else { format!("{what} (byte {at})") };
         self.lost(start, &what);
-        if let Some(next) = self.next_whole_frame(start + 1)? {
-            self.stage = Stage::Frames { next };
-        }
+        let search = self.next_whole_frame(start + 1)?;
+        self.go_on(&search);
         Ok(())
+    }
+
+    fn go_on(&mut self, search: &Search) {
+        match *search {
+            Search::Found(next) => self.stage = Stage::Frames { next },
+            Search::Nothing => {}
+            Search::GivenUp(from) => self.lost(from, GIVEN_UP),
+        }
     }
 
     fn lost(&mut self, start: u64, what: &str) {
@@ -337,23 +397,60 @@ impl RawRows {
     }
 
     /// The first place from `from` on at which a complete frame begins that decodes.
-    fn next_whole_frame(&mut self, from: u64) -> Result<Option<u64>> {
-        let mut position = from;
+    fn next_whole_frame(&mut self, from: u64) -> Result<Search> {
+        let finder = Finder::new(&FRAME_MAGIC);
+        let overlap = FRAME_MAGIC.len() as u64 - 1;
+        let (mut position, mut piece_bytes) = (from, SEARCH_PIECE_BYTES_MIN);
         loop {
-            self.cancel.check()?;
-            let found = find_magic(&mut self.window, position, self.log.end);
-            let Some(candidate) = found.map_err(|error| io(&error))? else { return Ok(None) };
-            let step = scan_frame(&mut self.window, candidate).map_err(|error| io(&error))?;
-            if let FrameStep::Complete(frame) = step {
-                let mut stream = FrameStream::new(Arc::clone(&self.log.file), frame.start, frame.end, false);
-                if stream.check().map_err(|error| io(&error))?.is_ok() {
-                    return Ok(Some(candidate));
+            let piece = self.search_window.bytes(position, piece_bytes).map_err(|error| io(&error))?;
+            if piece.len() < FRAME_MAGIC.len() {
+                return Ok(Search::Nothing);
+            }
+            let found: Vec<u64> = finder.find_iter(piece).map(|at| position + at as u64).collect();
+            let next = position + piece.len() as u64 - overlap;
+            for candidate in found {
+                self.cancel.check()?;
+                if self.vain_work_left == 0 {
+                    return Ok(Search::GivenUp(candidate));
+                }
+                if self.is_whole_frame(candidate)? {
+                    return Ok(Search::Found(candidate));
                 }
             }
-            position = candidate + FRAME_MAGIC.len() as u64;
+            self.cancel.check()?;
+            position = next;
+            piece_bytes = (piece_bytes * 2).min(READ_PIECE_BYTES);
         }
     }
+
+    /// Whether a complete frame begins here that decodes.
+    fn is_whole_frame(&mut self, candidate: u64) -> Result<bool> {
+        let before = self.window.work_bytes();
+        let FrameStep::Complete(frame) = self.step(candidate)? else { return Ok(false) };
+        let is_whole = self.decodes(&frame)?;
+        if !is_whole {
+            self.was_vain(self.window.work_bytes() - before + frame.frame_bytes());
+        }
+        Ok(is_whole)
+    }
+
+    fn decodes(&mut self, frame: &FrameInfo) -> Result<bool> {
+        let length = usize::try_from(frame.frame_bytes()).unwrap_or(usize::MAX);
+        if length <= PIECE_BYTES {
+            let bytes = self.window.bytes(frame.start, length).map_err(|error| io(&error))?;
+            match self.decoder.decode(bytes, frame, &mut Vec::new(), PIECE_BYTES) {
+                Ok(Decoded::TooLong) => {}
+                decoded => return Ok(decoded.is_ok()),
+            }
+        }
+        let mut stream = FrameStream::new(Arc::clone(&self.log.file), frame.start, frame.end, false);
+        Ok(stream.check().map_err(|error| io(&error))?.is_ok())
+    }
 }
+
+/// What is said of the rest of a file that was not searched to its end.
+const GIVEN_UP: &str =
+    "too many places before this one look like frames and are none: what follows is not searched for rows";
 
 /// Zero bytes that are shown as the text of a row; more are only counted.
 const ZEROS_SHOWN_MAX: u64 = 4096;

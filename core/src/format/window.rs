@@ -93,6 +93,7 @@ pub struct FileWindow<S> {
     /// of half a piece would always seem to follow it, and read everything it steps over.
     request_end: u64,
     next_piece_bytes: usize,
+    work_bytes: u64,
 }
 
 impl<S: ReadAt> FileWindow<S> {
@@ -113,7 +114,13 @@ impl<S: ReadAt> FileWindow<S> {
             buffer_start: 0,
             request_end: 0,
             next_piece_bytes: piece_bytes,
+            work_bytes: 0,
         }
+    }
+
+    /// What this window has done so far: bytes read from the source, and bytes given to requests.
+    pub(crate) fn work_bytes(&self) -> u64 {
+        self.work_bytes
     }
 
     /// The offset at which the view ends.
@@ -144,6 +151,7 @@ impl<S: ReadAt> FileWindow<S> {
         self.request_end = offset + length as u64;
         let at = self.position_of(offset).unwrap_or(self.filled);
         let until = self.filled.min(at + length);
+        self.work_bytes += (until - at) as u64;
         Ok(&self.buffer[at..until])
     }
 
@@ -175,7 +183,9 @@ impl<S: ReadAt> FileWindow<S> {
         }
         // INVARIANT: kept < length <= wanted <= buffer.len(), since `fill` is only called where too little is there.
         let room = &mut self.buffer[kept..wanted];
-        self.filled += read_at_least(&self.source, room, offset + kept as u64, length - kept)?;
+        let read = read_at_least(&self.source, room, offset + kept as u64, length - kept)?;
+        self.filled += read;
+        self.work_bytes += read as u64;
         Ok(())
     }
 

@@ -5,6 +5,7 @@
 use crate::error::{Code, Error, Result};
 use crate::event::Event;
 use crate::event::builders::DELIVERY_FORMAT_VERSION;
+use std::borrow::Borrow;
 use std::fmt;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
@@ -119,8 +120,8 @@ pub struct UploadRegistration {
 }
 
 impl UploadRegistration {
-    /// Removes exactly this registration; the same predicate registered twice stays once.
-    pub fn unregister(self) {
+    /// Removes exactly this registration; the same predicate registered twice stays once. A second call does nothing.
+    pub fn unregister(&self) {
         if let Some(registered) = self.registered.upgrade() {
             let mut registered = lock(&registered);
             let place = registered.predicates.iter().position(|(id, _)| *id == self.id);
@@ -189,14 +190,18 @@ pub enum NextUpload {
 
 /// The longest run of events after the watermark that fits into `bytes_max` ([`UPLOAD_BYTES_MAX_DEFAULT`]). `events` are in order and may
 /// begin anywhere up to the first event after the watermark; no more of them are looked at than fit.
-pub fn next_upload<'a>(
-    events: impl IntoIterator<Item = &'a Event>,
+pub fn next_upload(
+    events: impl IntoIterator<Item = impl Borrow<Event>>,
     watermark: Option<u64>,
     bytes_max: u64,
 ) -> NextUpload {
     let mut next = NextUpload::Nothing;
-    for event in events.into_iter().filter(|event| watermark.is_none_or(|seq| event.seq() > seq)) {
+    for event in events {
+        let event = event.borrow();
         let seq = event.seq();
+        if watermark.is_some_and(|watermark| seq <= watermark) {
+            continue;
+        }
         let row_bytes = event.row().len() as u64 + 1;
         let (first_seq, taken) = match next {
             NextUpload::Events { first_seq, bytes, .. } => (first_seq, bytes),
@@ -228,6 +233,7 @@ mod tests {
         let second = exclusions.register(of_titles);
         let never = exclusions.clone().register(|_| Ok(false));
         assert!(matches!(exclusions.judge(&upload()), UploadVerdict::Excluded));
+        first.unregister();
         first.unregister();
         assert!(matches!(exclusions.judge(&upload()), UploadVerdict::Excluded));
         second.unregister();

@@ -2,7 +2,7 @@
 //! with must behave like what they run on.
 
 use super::simulation::{FaultyStorage, MemoryStorage, RecordingStorage};
-use super::{DirectoryEntry, FileKind, OpenHow, OsStorage, Storage};
+use super::{DirectoryEntry, FileKind, FileMetadata, OpenHow, OsStorage, Storage};
 use rustix::io::Errno;
 use std::fmt::Debug;
 use std::io;
@@ -332,6 +332,30 @@ fn links_are_followed_to_read_but_never_to_create_empty_or_lock() {
     memory.create_directory(Path::new("/root")).expect("root");
     symbolic_links(&memory, Path::new("/root"), |target, link| {
         memory.symbolic_link(target, link).expect("link")
+    });
+}
+
+#[test]
+fn the_holder_of_a_lock_is_seen_without_taking_it() {
+    on_every_storage(|storage, root| {
+        let holder = |name: &str| {
+            let file = storage.metadata(&root.join(name)).expect("metadata");
+            storage.lock_holder(&file).expect("the locks")
+        };
+        let held = storage.open(&root.join("lock"), OpenHow::Lock).expect("file");
+        let other = storage.open(&root.join("other"), OpenHow::Lock).expect("file");
+        assert_eq!(holder("lock"), None);
+        assert!(held.try_lock().expect("lock"));
+        for _ in 0..2 {
+            assert_eq!((holder("lock"), holder("other")), (Some(storage.process_id()), None));
+        }
+        let elsewhere = storage.metadata(&root.join("lock")).expect("metadata");
+        let elsewhere = FileMetadata { device: elsewhere.device ^ 1, ..elsewhere };
+        assert_eq!(storage.lock_holder(&elsewhere).expect("the locks"), None);
+        drop(held);
+        assert_eq!(holder("lock"), None);
+        assert!(other.try_lock().expect("lock"));
+        assert_eq!((holder("lock"), holder("other")), (None, Some(storage.process_id())));
     });
 }
 

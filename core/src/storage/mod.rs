@@ -250,6 +250,14 @@ pub trait Storage: Send + Sync + fmt::Debug {
     /// # Errors
     /// The system's own.
     fn process(&self, id: u32) -> io::Result<Option<ProcessIdentity>>;
+
+    /// The number of the process that took the exclusive lock ([`StorageFile::try_lock`]) which is held on a file, told without trying
+    /// the lock. Where its taker left the lock to another process, which a fork does, that number may be nobody's any more. `None` where
+    /// no lock can be seen: the system lists none, or names the device of the file otherwise than the file does.
+    ///
+    /// # Errors
+    /// The system's own; `Unsupported` where it does not tell.
+    fn lock_holder(&self, file: &FileMetadata) -> io::Result<Option<u32>>;
 }
 
 /// The refusal of a pipe, socket or device under a name where a file is wanted; the same from every storage.

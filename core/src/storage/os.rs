@@ -15,6 +15,8 @@
 //! lock (or a living child would keep the session from being opened again), and only closes it in any other (or
 //! the child would release what its parent relies on).
 
+#[cfg(any(target_os = "linux", target_os = "android"))]
+mod locks;
 mod process;
 
 use super::{
@@ -160,6 +162,16 @@ impl Storage for OsStorage {
 
     fn process(&self, id: u32) -> io::Result<Option<ProcessIdentity>> {
         process::process(id)
+    }
+
+    #[cfg(any(target_os = "linux", target_os = "android"))]
+    fn lock_holder(&self, file: &FileMetadata) -> io::Result<Option<u32>> {
+        locks::holder(file)
+    }
+
+    #[cfg(not(any(target_os = "linux", target_os = "android")))]
+    fn lock_holder(&self, _file: &FileMetadata) -> io::Result<Option<u32>> {
+        Err(io::Error::new(ErrorKind::Unsupported, "this system does not tell who holds a lock"))
     }
 }
 

@@ -21,6 +21,7 @@ from ._codes import *  # noqa: F403
 from ._native import VERSION as __version__
 from ._native import (
     CancelToken,
+    DeliveryFold,
     Event,
     EventIterator,
     Message,
@@ -32,10 +33,12 @@ from ._native import (
     Store,
     Subscription,
     Surface,
+    UploadExclusions,
     closers,
     fold,
     fold_surface,
     fork_seed,
+    next_upload,
 )
 from ._records import (
     FoldedSurface,
@@ -43,6 +46,7 @@ from ._records import (
     LargeRow,
     Listing,
     LogEnd,
+    NextUpload,
     Pending,
     Problem,
     Progress,
@@ -54,11 +58,15 @@ from ._records import (
     Stats,
     TokenSums,
     TornTail,
+    Upload,
+    UploadTooLarge,
+    UploadVerdict,
     Verification,
 )
 
 __all__ = [
     "CancelToken",
+    "DeliveryFold",
     "DshError",
     "Event",
     "EventIterator",
@@ -68,6 +76,7 @@ __all__ = [
     "Listing",
     "LogEnd",
     "Message",
+    "NextUpload",
     "Pending",
     "Problem",
     "Progress",
@@ -87,6 +96,10 @@ __all__ = [
     "Surface",
     "TokenSums",
     "TornTail",
+    "Upload",
+    "UploadExclusions",
+    "UploadTooLarge",
+    "UploadVerdict",
     "Verification",
     "__version__",
     "aio",
@@ -94,5 +107,6 @@ __all__ = [
     "fold",
     "fold_surface",
     "fork_seed",
+    "next_upload",
 ]
 __all__ += _codes.__all__

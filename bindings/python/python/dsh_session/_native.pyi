@@ -13,6 +13,7 @@ from ._records import (
     Folds,
     Listing,
     LogEnd,
+    NextUpload,
     Pending,
     Progress,
     RawRow,
@@ -20,6 +21,9 @@ from ._records import (
     SessionHeader,
     SessionRecord,
     Stats,
+    Upload,
+    UploadTooLarge,
+    UploadVerdict,
     Verification,
 )
 
@@ -41,6 +45,7 @@ _Surface: TypeAlias = Literal["append"] | tuple[int, int]
 __all__ = [
     "VERSION",
     "CancelToken",
+    "DeliveryFold",
     "Event",
     "EventIterator",
     "Message",
@@ -52,6 +57,7 @@ __all__ = [
     "Store",
     "Subscription",
     "Surface",
+    "UploadExclusions",
     "Verifier",
     "closers",
     "encode_json",
@@ -59,6 +65,7 @@ __all__ = [
     "fold",
     "fold_surface",
     "fork_seed",
+    "next_upload",
     "run_command_line",
 ]
 
@@ -70,6 +77,9 @@ def closers(rows: _Rows, cause: _Cause = "interrupted") -> list[Event]: ...
 def fold(rows: _Rows) -> Folds: ...
 def fold_surface(rows: _Rows, *, base_seq: int = 0) -> FoldedSurface: ...
 def fork_seed(rows: _Rows, boundary: int) -> tuple[list[Event], int]: ...
+def next_upload(
+    events: Iterable[Event], watermark: int | None = None, bytes_max: int = 8388608
+) -> NextUpload | UploadTooLarge | None: ...
 def run_command_line(arguments: Sequence[str | os.PathLike[str]]) -> int: ...
 @final
 class CancelToken:
@@ -163,6 +173,19 @@ class Subscription:
         traceback: TracebackType | None,
         /,
     ) -> Literal[False]: ...
+
+@final
+class UploadExclusions:
+    def __new__(cls) -> UploadExclusions: ...
+    def register(self, predicate: Callable[[Upload], object]) -> Subscription: ...
+    def judge(self, session_id: str, purpose: str | None = None) -> UploadVerdict: ...
+
+@final
+class DeliveryFold:
+    def __new__(cls, session_id: str) -> DeliveryFold: ...
+    def see(self, event: Event) -> None: ...
+    @property
+    def watermark(self) -> int | None: ...
 
 @final
 class EventIterator(Iterator[Event]):

@@ -6,7 +6,7 @@ import json
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple, overload
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple, overload
 
 from ._base import DshError
 
@@ -128,6 +128,44 @@ class Folds:
 
     # Dicts have no hash.
     __hash__ = None  # type: ignore[assignment]
+
+
+class Upload(NamedTuple):
+    """What is about to be uploaded, as upload predicates see it."""
+
+    session_id: str
+    purpose: str | None
+    """What the request is for; ``None`` for an ordinary one of the conversation."""
+
+
+@dataclass(frozen=True)
+class UploadVerdict:
+    """Whether a session's log may be part of an upload."""
+
+    verdict: Literal["unmatched", "excluded", "failed"]
+    """``unmatched``: ordinary eligibility decides. ``excluded``: nothing of the log goes out, no event is to be read, no acceptance to be
+    noted. ``failed``: this time nothing of the log goes out, and ``error`` is to be reported."""
+    error: DshError | None = field(default=None, compare=False)
+    """Why a predicate failed, with its own exception as the cause; ``None`` unless ``verdict`` is ``failed``."""
+
+
+@dataclass(frozen=True)
+class NextUpload:
+    """The events that an upload takes next, both ends counted in."""
+
+    first_seq: int
+    last_seq: int
+    bytes: int
+    """Their rows with newlines."""
+
+
+@dataclass(frozen=True)
+class UploadTooLarge:
+    """The next event of an upload, which alone is larger than the bound."""
+
+    seq: int
+    bytes: int
+    """Its row with the newline."""
 
 
 @dataclass(frozen=True)

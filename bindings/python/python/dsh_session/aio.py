@@ -12,6 +12,8 @@ on the thread that appends.
 What is appended is written down when the method is called, before anything is awaited: changing it later has no effect. For very large
 payloads that is work on the event loop's thread; give them as JSON text in ``bytes``.
 
+``UploadExclusions`` and ``DeliveryFold`` wait for nothing, and are those of ``dsh_session``.
+
 >>> import asyncio
 >>> async def main():
 ...     async with Store() as store:
@@ -30,7 +32,7 @@ import inspect
 import logging
 import os
 import threading
-from collections.abc import Awaitable, Callable, Coroutine, Iterable, Mapping
+from collections.abc import AsyncIterable, Awaitable, Callable, Coroutine, Iterable, Mapping
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import suppress
 from functools import partial
@@ -41,10 +43,32 @@ from typing import Any, Generic, Literal, ParamSpec, TypeAlias, TypeVar, overloa
 from . import _errors, _native
 from ._base import DshError
 from ._codes import InvalidArgumentError
-from ._native import Event, Message, ProjectionContext, Subscription, Surface, encode_json
-from ._records import Listing, LogEnd, Pending, Progress, RawRow, SessionHeader, SessionRecord, Stats, Verification
+from ._native import DeliveryFold, Event, Message, ProjectionContext, Subscription, Surface, UploadExclusions, encode_json
+from ._records import (
+    Listing,
+    LogEnd,
+    NextUpload,
+    Pending,
+    Progress,
+    RawRow,
+    SessionHeader,
+    SessionRecord,
+    Stats,
+    UploadTooLarge,
+    Verification,
+)
 
-__all__ = ["EventIterator", "RowIterator", "SalvageIterator", "Session", "SessionLog", "Store"]
+__all__ = [
+    "DeliveryFold",
+    "EventIterator",
+    "RowIterator",
+    "SalvageIterator",
+    "Session",
+    "SessionLog",
+    "Store",
+    "UploadExclusions",
+    "next_upload",
+]
 
 _P = ParamSpec("_P")
 _R = TypeVar("_R")
@@ -245,6 +269,23 @@ class EventIterator(_Walk[Event]):
 
     def __aiter__(self) -> EventIterator:
         return self
+
+
+async def next_upload(
+    events: AsyncIterable[Event] | Iterable[Event], watermark: int | None = None, bytes_max: int = 8 << 20
+) -> NextUpload | UploadTooLarge | None:
+    """What an upload takes next of events in order; see ``dsh_session.next_upload``. No more of them are taken than fit, and one."""
+    if not isinstance(events, AsyncIterable):
+        return _native.next_upload(events, watermark, bytes_max)
+    taken: list[Event] = []
+    row_bytes = 0
+    async for event in events:
+        if watermark is None or event.seq > watermark:
+            taken.append(event)
+            row_bytes += len(event.raw) + 1
+            if row_bytes > bytes_max:
+                break
+    return _native.next_upload(taken, watermark, bytes_max)
 
 
 class RowIterator(_Walk[RawRow]):

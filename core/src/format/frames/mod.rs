@@ -16,8 +16,8 @@ pub use decode::{DecodeFault, Decoded, FrameDecoder};
 pub use encode::{EncodeFault, FrameEncoder};
 pub use scan::{FrameFault, FrameInfo, FrameStep, scan_frame, scan_frames};
 pub use stream::{FrameStream, ends_in_cleared_checksum, ends_in_zeros};
+pub(crate) use tail::hidden_frame;
 pub use tail::{TailFrames, frame_start_near, last_frames_start, peek_text};
-pub(crate) use tail::{find_magic, hidden_frame};
 
 /// The four bytes with which every frame begins.
 pub const FRAME_MAGIC: [u8; 4] = [0x28, 0xb5, 0x2f, 0xfd];

@@ -206,11 +206,7 @@ impl<'a> Search<'a> {
 }
 
 /// The first magic that begins in `from..until`.
-pub(crate) fn find_magic(
-    window: &mut FileWindow<impl ReadAt>,
-    from: u64,
-    until: u64,
-) -> io::Result<Option<u64>> {
+fn find_magic(window: &mut FileWindow<impl ReadAt>, from: u64, until: u64) -> io::Result<Option<u64>> {
     let finder = Finder::new(&FRAME_MAGIC);
     let overlap = FRAME_MAGIC.len() as u64 - 1;
     let mut position = from;

@@ -116,9 +116,29 @@ fn owned(storage: &dyn Storage, directory: &Path, id: &str) -> Error {
     }
 }
 
-/// The live owner in words.
+/// The live owner that the note names, in words.
 pub(super) fn owner_text(storage: &dyn Storage, directory: &Path) -> Option<String> {
-    live_owner(storage, directory).map(|process| format!("process {} ({})", process.id, process.program))
+    live_owner(storage, directory).map(|process| in_words(&process))
+}
+
+fn in_words(process: &ProcessIdentity) -> String {
+    format!("process {} ({})", process.id, process.program)
+}
+
+/// The live writer in words, as far as that is known: the owner that the note names, or, for writers of other programs, whoever holds the
+/// lock. The lock is not tried: that would refuse a writer that comes at this moment.
+pub(super) fn writer_text(storage: &dyn Storage, directory: &Path) -> Option<String> {
+    owner_text(storage, directory).or_else(|| lock_holder_text(storage, directory))
+}
+
+fn lock_holder_text(storage: &dyn Storage, directory: &Path) -> Option<String> {
+    let file = storage.metadata(&directory.join(LOCK_FILE_NAME)).ok()?;
+    let id = storage.lock_holder(&file).ok()??;
+    match storage.process(id) {
+        Ok(Some(process)) => Some(in_words(&process)),
+        // Held, so by somebody who lives: who took the lock left it to a process of its own, or cannot be looked at.
+        _ => Some(format!("a process that holds the lock of process {id}")),
+    }
 }
 
 /// Who the note names, if that very process is alive: a process id alone may have been used again.

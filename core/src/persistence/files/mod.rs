@@ -375,7 +375,7 @@ impl SessionPersistence for FilePersistence {
         self.shared.check_process()?;
         let located = self.shared.find(id)?.ok_or_else(|| log::not_found(id))?;
         let directory = located.path.parent().unwrap_or(&self.shared.root);
-        Ok(lease::owner_text(&*self.shared.storage, directory))
+        Ok(lease::writer_text(&*self.shared.storage, directory))
     }
 
     fn remove(&self, id: &str, how: Removal, cancel: &CancelToken) -> Result<Option<PathBuf>> {

@@ -270,6 +270,10 @@ impl Storage for FaultyStorage {
     fn process(&self, id: u32) -> io::Result<Option<ProcessIdentity>> {
         self.shared.call("process", Path::new(""), || self.inner.process(id))
     }
+
+    fn lock_holder(&self, file: &FileMetadata) -> io::Result<Option<u32>> {
+        self.shared.call("lock holder", Path::new(""), || self.inner.lock_holder(file))
+    }
 }
 
 #[derive(Debug)]

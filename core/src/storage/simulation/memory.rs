@@ -8,7 +8,7 @@
 
 pub(super) mod state;
 
-use self::state::{Body, Lock, Names, Place, State};
+use self::state::{Body, DEVICE, Lock, Names, Place, State};
 use crate::storage::{
     DirectoryEntry, FileKind, FileMetadata, OpenHow, ProcessIdentity, Storage, StorageFile,
 };
@@ -101,6 +101,11 @@ impl MemoryStorage {
     /// Whether every lock is granted, as on network file systems without working flock.
     pub fn set_flock_is_ineffective(&self, is_ineffective: bool) {
         self.state().flock_is_ineffective = is_ineffective;
+    }
+
+    /// Whether nobody is told who holds a lock, as on systems without `/proc`.
+    pub fn set_hides_locks(&self, hides_locks: bool) {
+        self.state().hides_locks = hides_locks;
     }
 
     /// Whether `A` and `a` are the same name. To be chosen before names exist.
@@ -311,6 +316,15 @@ impl Storage for MemoryStorage {
 
     fn process(&self, id: u32) -> io::Result<Option<ProcessIdentity>> {
         Ok(self.state().processes.get(&id).cloned())
+    }
+
+    fn lock_holder(&self, file: &FileMetadata) -> io::Result<Option<u32>> {
+        let state = self.state();
+        if state.hides_locks {
+            return Err(io::ErrorKind::Unsupported.into());
+        }
+        let lock = state.locks.get(&file.inode).filter(|_| file.device == DEVICE);
+        Ok(lock.map(|lock| lock.process))
     }
 }
 

@@ -261,4 +261,8 @@ impl Storage for RecordingStorage {
     fn process(&self, id: u32) -> io::Result<Option<ProcessIdentity>> {
         self.memory.process(id)
     }
+
+    fn lock_holder(&self, file: &FileMetadata) -> io::Result<Option<u32>> {
+        self.memory.lock_holder(file)
+    }
 }

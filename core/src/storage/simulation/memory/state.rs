@@ -17,7 +17,7 @@ use std::sync::Arc;
 /// The inode of `/`.
 pub(in super::super) const ROOT_INODE: u64 = 1;
 /// The device of every file here.
-const DEVICE: u64 = 7;
+pub(super) const DEVICE: u64 = 7;
 /// Symbolic links followed in one path, as on Linux.
 const LINKS_FOLLOWED_MAX: u32 = 40;
 /// Bytes of one name, as on Linux.
@@ -82,6 +82,7 @@ pub(in super::super) struct State {
     pub(in super::super) current_process: ProcessIdentity,
     pub(super) processes: BTreeMap<u32, ProcessIdentity>,
     pub(super) flock_is_ineffective: bool,
+    pub(super) hides_locks: bool,
     pub(super) names_ignore_case: bool,
     pub(super) is_read_only: bool,
     pub(super) space_limit_bytes: Option<u64>,
@@ -131,6 +132,7 @@ impl State {
             processes: BTreeMap::from([(process.id, process.clone())]),
             current_process: process,
             flock_is_ineffective: false,
+            hides_locks: false,
             names_ignore_case: false,
             is_read_only: false,
             space_limit_bytes: None,
