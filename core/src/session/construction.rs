@@ -27,7 +27,7 @@ pub(crate) enum Known {
     /// Nothing: every event is judged.
     Nothing,
     /// It is a log that was just read; the checker that judged it stands after it.
-    Checked(LogChecker),
+    Checked(Box<LogChecker>),
     /// Its first events are those of another session of the same hub, which accepted them.
     Folded(Box<Folded>),
 }
@@ -140,7 +140,7 @@ impl Parts {
             }
             Known::Checked(checker) => {
                 is_checked = true;
-                writer.checker = Some(checker);
+                writer.checker = Some(*checker);
             }
             Known::Nothing => {}
         }
