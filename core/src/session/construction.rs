@@ -41,7 +41,7 @@ pub(crate) struct Folded {
 }
 
 impl Folded {
-    /// The same in a session with this header, which inherits `inherited` events or more of these.
+    /// The same in a session with this header that begins with these events and inherits `inherited` of them.
     ///
     /// `None` where this session was not judged by all that its hub asks, as one that entered late, and where a rule waits for an event
     /// to come: the new session may end the log here.
