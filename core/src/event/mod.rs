@@ -373,6 +373,14 @@ mod tests {
     }
 
     #[test]
+    fn a_foreign_key_of_a_line_is_named_as_it_reads_wherever_text_moved() {
+        for line in [r#"{"\"":1,"type":"t"}"#, r#"{"\"":1,"type":"t","type":"t"}"#, r#"{"\u0022":1}"#] {
+            let refused = EventDraft::from_line(line).unwrap_err();
+            assert!(refused.message().starts_with("`\"` is no key"), "{refused}");
+        }
+    }
+
+    #[test]
     fn a_type_that_is_written_with_escapes_is_that_type() {
         let rows = [
             r#"{"type":"turn\u002fstart","seq":3,"time":1,"data":{"turn":1}}"#,

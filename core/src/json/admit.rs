@@ -79,8 +79,8 @@ pub fn admit(text: &[u8], depth_max: u32) -> Result<String, AdmitError> {
     pass.assemble()
 }
 
-/// As [`admit`], and shows the members of the text if it is an object: each key as printed, without its quotes, and where its value
-/// stands in the result. Looking for them afterwards would go over the text once more.
+/// As [`admit`], and shows the members of the text if it is an object: each key, decoded, and where its value stands in the result.
+/// Looking for them afterwards would go over the text once more.
 pub(crate) fn admit_members(
     text: &[u8],
     depth_max: u32,
@@ -90,10 +90,10 @@ pub(crate) fn admit_members(
     let mut pass = Pass::new(&text, depth_max);
     pass.run()?;
     let outermost = std::mem::take(&mut pass.outermost);
-    // Repeated keys move text about: such a text is walked again.
-    let has_moved = !pass.edits.is_empty();
+    // Repeated keys move text about, and keys are marked as they are printed: a text with such a key, or one with escapes, is walked again.
+    let is_marked = pass.edits.is_empty() && !outermost.iter().any(|mark| mark.key.contains('\\'));
     let admitted = pass.assemble()?;
-    if !has_moved {
+    if is_marked {
         outermost.iter().for_each(|mark| member(&mark.key, mark.start..mark.end));
         return Ok(admitted);
     }

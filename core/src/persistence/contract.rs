@@ -378,7 +378,8 @@ pub trait SessionLog: Send + Sync + fmt::Debug {
 
 /// Where a backend finds the stored form of a log's events again, so that another log may begin with a copy of it ([`NewLog::stored`]).
 ///
-/// Only the backend that made it understands it. It holds on to the log as it was: what is appended or cut afterwards does not matter.
+/// Only the backend that made it understands it. It holds on to the log as it was: what is appended afterwards does not matter. Events
+/// that are cut from the log afterwards can no longer be copied.
 #[derive(Clone, Debug)]
 pub struct StoredEvents {
     pub(super) source: LogSource,
@@ -449,7 +450,8 @@ pub trait SessionPersistence: Send + Sync + fmt::Debug {
     /// ```
     ///
     /// # Errors
-    /// Those of [`create`](Self::create) and of the handle's [`append`](SessionLog::append).
+    /// Those of [`create`](Self::create) and of the handle's [`append`](SessionLog::append); `SOURCE_CHANGED` where [`NewLog::stored`] does
+    /// not hold its events any more.
     fn create_with(&self, new: NewLog<'_>, cancel: &CancelToken) -> Result<Arc<dyn SessionLog>> {
         let log = self.create(new.header, new.inherited_event_count, cancel)?;
         let append = if new.are_checked { SessionLog::append_checked } else { SessionLog::append };
