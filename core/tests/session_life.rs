@@ -383,8 +383,8 @@ fn a_forked_child_is_turned_away_by_a_store_whose_gate_is_taken() {
         disk.set_current_process(process(1));
         let store = builder.open().unwrap();
         let source = store.create(NewSession::new().id("source")).unwrap();
-        source.append(&start(1)).unwrap();
-        source.append(&end(1)).unwrap();
+        source.append(start(1)).unwrap();
+        source.append(end(1)).unwrap();
         let (entered, leave) = (Arc::new(Barrier::new(2)), Arc::new(Barrier::new(2)));
         let (inside, outside) = (Arc::clone(&entered), Arc::clone(&leave));
         store.on_event(move |_, _| {
@@ -393,7 +393,7 @@ fn a_forked_child_is_turned_away_by_a_store_whose_gate_is_taken() {
             Ok(())
         });
         let appender = source.clone();
-        let thread = std::thread::spawn(move || appender.append(&note("x")).map(drop));
+        let thread = std::thread::spawn(move || appender.append(note("x")).map(drop));
         entered.wait();
         disk.set_current_process(process(2));
         let code = |result: Result<Session>| result.unwrap_err().code();
@@ -402,7 +402,7 @@ fn a_forked_child_is_turned_away_by_a_store_whose_gate_is_taken() {
         assert_eq!(code(store.resume("source")), Code::ForkedProcess);
         assert_eq!(code(store.open_session("source")), Code::ForkedProcess);
         assert_eq!(store.flush().unwrap_err().code(), Code::ForkedProcess);
-        assert_eq!(source.append(&note("y")).unwrap_err().code(), Code::ForkedProcess);
+        assert_eq!(source.append(note("y")).unwrap_err().code(), Code::ForkedProcess);
         disk.set_current_process(process(1));
         leave.wait();
         thread.join().unwrap().unwrap();
