@@ -43,10 +43,11 @@ pub(crate) struct Folded {
 impl Folded {
     /// The same in a session with this header that begins with these events and inherits `inherited` of them.
     ///
-    /// `None` where this session was not judged by all that its hub asks, as one that entered late, and where a rule waits for an event
-    /// to come: the new session may end the log here.
+    /// `None` where this session was not judged by all that its hub asks, as one that entered late, or was projected by another's
+    /// projections, and where a rule waits for an event to come: the new session may end the log here.
     fn continued_in(mut self, header: &SessionHeader, inherited: u64, hub: &Hub) -> Option<Folded> {
         self.view.publishing = None;
+        hub.projections.check_applied(self.view.applied()).ok()?;
         match self.writer.checker.take() {
             Some(checker) if hub.checks_stored_rules && checker.finish().is_ok() => {
                 self.writer.checker = Some(checker.continued_in(header, inherited));

@@ -140,6 +140,11 @@ impl View {
         self.log.push(event);
     }
 
+    /// The projections that changed messages.
+    pub(super) fn applied(&self) -> &[Arc<Definition>] {
+        &self.applied
+    }
+
     fn message(&self, seq: u64) -> Option<DerivedMessage> {
         match self.projected.get(&seq) {
             Some(projected) => Some(projected.clone()),
