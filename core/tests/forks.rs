@@ -2,15 +2,17 @@
 
 mod durability;
 
+use dsh_session_core::event::Vocabulary;
 use dsh_session_core::format::frames::{FrameEncoder, scan_frames};
 use dsh_session_core::persistence::files::{FilePersistence, FileSettings};
 use dsh_session_core::persistence::memory::MemoryPersistence;
 use dsh_session_core::persistence::{NewLog, Removal, StoredEvents};
+use dsh_session_core::session::{ProjectionContext, Projections, Seed, SessionRules, fork_seed};
 use dsh_session_core::storage::Storage;
 use dsh_session_core::storage::simulation::{MemoryStorage, SplitMix64};
 use dsh_session_core::{
-    Access, CancelToken, Code, Encoding, Event, EventDraft, NewSession, Result, SessionHeader, SessionLog,
-    SessionPersistence, Store,
+    Access, CancelToken, Code, Encoding, Event, EventDraft, NewSession, Result, Session, SessionHeader,
+    SessionLog, SessionPersistence, Store, SurfaceOp,
 };
 use durability::{
     end_seed, event, events, go_on, header, note_of_length, read_all, read_log, refusal, setting,
@@ -229,14 +231,19 @@ fn frames_before_the_cut_are_copied_as_bytes() {
 
 /// The log of `s` as another program might have written it: one header frame, then these texts as frames.
 fn foreign(disk: &MemoryStorage, backend: &FilePersistence, texts: &[String]) {
-    let log = backend.create(&header("s"), None, &go_on()).unwrap();
-    log.flush(&go_on()).unwrap();
-    log.close().unwrap();
-    let file = disk.open(&log_path(backend, "s"), dsh_session_core::storage::OpenHow::Append).unwrap();
     let mut bytes = Vec::new();
     for text in texts {
         FrameEncoder::new().encode(text.as_bytes(), &mut bytes).unwrap();
     }
+    foreign_bytes(disk, backend, &bytes);
+}
+
+/// The same: one header frame, then these bytes.
+fn foreign_bytes(disk: &MemoryStorage, backend: &FilePersistence, bytes: &[u8]) {
+    let log = backend.create(&header("s"), None, &go_on()).unwrap();
+    log.flush(&go_on()).unwrap();
+    log.close().unwrap();
+    let file = disk.open(&log_path(backend, "s"), dsh_session_core::storage::OpenHow::Append).unwrap();
     let mut written = 0;
     while written < bytes.len() {
         written += file.append(&bytes[written..]).unwrap();
@@ -259,6 +266,68 @@ fn rows_that_go_on_in_the_next_frame_are_never_cut() {
     for cut in (1..=300).step_by(7) {
         let child = fork(&backend, &format!("c{cut}"), &all, cut, log.stored_events()).unwrap();
         assert_eq!(read_log(&*child).unwrap(), with_marker(&all, cut));
+    }
+}
+
+/// One zstd block: raw (0) or compressed (2).
+fn block(kind: u32, bytes: &[u8], is_last: bool) -> Vec<u8> {
+    let header = u32::from(is_last) | kind << 1 | (bytes.len() as u32) << 3;
+    [&header.to_le_bytes()[..3], bytes].concat()
+}
+
+/// A compressed block whose text is printable and whose bytes hold `hidden` as they are: with 64 symbols of six bits each, every string
+/// of bits is a text.
+fn block_that_hides(hidden: &[u8]) -> Vec<u8> {
+    let symbols: Vec<u8> = (b'#'..=b'z').filter(|symbol| *symbol != b'\\').take(64).collect();
+    let last = *symbols.last().unwrap();
+    let weights: Vec<u8> = (0..last).map(|symbol| u8::from(symbols.contains(&symbol))).collect();
+    let mut tree = vec![127 + last];
+    tree.extend(weights.chunks(2).map(|pair| pair[0] << 4 | pair.get(1).copied().unwrap_or(0)));
+    let mut stream = hidden.to_vec();
+    stream.resize(stream.len().next_multiple_of(3), 0);
+    let text_bytes = stream.len() * 8 / 6;
+    stream.push(1);
+    let compressed_bytes = tree.len() + stream.len();
+    // Literals in one stream, sizes of ten bits each; then no sequences.
+    let header = 2 | (text_bytes as u32) << 4 | (compressed_bytes as u32) << 14;
+    [&header.to_le_bytes()[..3], &tree, &stream, &[0]].concat()
+}
+
+/// A frame of blocks without checksum and size.
+fn frame_of_blocks(blocks: &[Vec<u8>]) -> Vec<u8> {
+    [&[0x28, 0xb5, 0x2f, 0xfd, 0x00, 0x58][..], &blocks.concat()].concat()
+}
+
+#[test]
+fn what_looks_like_frames_inside_a_frame_is_no_place_to_end_a_copy() {
+    let disk = MemoryStorage::new(7);
+    let backend = files(&disk, Encoding::Zstd);
+    let first = note_of_length(0, 3, 100);
+    // Four frames in a row, the first of which holds a row: as good a place as a search can wish for.
+    let false_row = format!("{}\n", note_of_length(1, 4, 1).row());
+    let mut hidden = frame_of_blocks(&[block(0, false_row.as_bytes(), true)]);
+    (0..4).for_each(|_| hidden.extend(frame_of_blocks(&[block(0, b"", true)])));
+    let filler = block(0, &[b'x'; 100_000], false);
+    let mut blocks = vec![block(0, br#"{"type":"plugin:a/b","seq":1,"time":1,"data":""#, false)];
+    blocks.extend(vec![filler.clone(); 4]);
+    blocks.push(block(2, &block_that_hides(&hidden), false));
+    blocks.extend(vec![filler; 2]);
+    blocks.push(block(0, b"\",\"ignorable\":true}\n", true));
+    let mut bytes = Vec::new();
+    FrameEncoder::new().encode(format!("{}\n", first.row()).as_bytes(), &mut bytes).unwrap();
+    bytes.extend(frame_of_blocks(&blocks));
+    for seq in 2..300 {
+        let row = format!("{}\n", note_of_length(seq, 3, 900).row());
+        FrameEncoder::new().encode(row.as_bytes(), &mut bytes).unwrap();
+    }
+    foreign_bytes(&disk, &backend, &bytes);
+    let log = backend.open("s", Access::Read, &go_on()).unwrap();
+    let all = read_log(&*log).unwrap();
+    assert_eq!(all.len(), 300);
+    for cut in 1..5 {
+        let id = format!("c{cut}");
+        fork(&backend, &id, &all, cut, log.stored_events()).unwrap().close().unwrap();
+        assert_eq!(read_all(&files(&disk, Encoding::Zstd), &id).unwrap(), with_marker(&all, cut));
     }
 }
 
@@ -367,4 +436,96 @@ fn a_large_session_is_forked_many_times_at_the_price_of_its_bytes() {
         }
         store.remove(child.id(), Removal::Delete).unwrap();
     }
+}
+
+fn message(id: &str) -> EventDraft {
+    let data = format!(r#"{{"id":"{id}","role":"user","content":[],"source":{{"kind":"user"}}}}"#);
+    draft("user/message", &data).surface(SurfaceOp::Append)
+}
+
+fn store_on(disk: &MemoryStorage, vocabulary: Vocabulary, projections: &Arc<Projections>) -> Store {
+    let builder = Store::builder("/data").storage(Arc::new(disk.clone())).vocabulary(vocabulary);
+    builder.projections(Arc::clone(projections)).open().unwrap()
+}
+
+/// What the seed of a fork at the last event makes without a source.
+fn judged_anew(store: &Store, source: &Session, id: &str) -> Result<Session> {
+    let (seed, inherited) = fork_seed(source.snapshot_events(0, u64::MAX), source.next_seq() - 1).unwrap();
+    let mut new = NewSession::new().id(id).seed(seed);
+    (new.header.is_seeded, new.inherited_event_count) = (true, Some(inherited));
+    store.create(new)
+}
+
+#[test]
+fn damage_on_the_disk_of_a_live_source_does_not_reach_the_child() {
+    let disk = MemoryStorage::new(7);
+    let store = store_on(&disk, Vocabulary::default(), &Projections::built_in());
+    for (id, is_cut) in [("flipped", false), ("cut", true)] {
+        let source = store.create(NewSession::new().id(id)).unwrap();
+        for number in 0..20 {
+            source.append(message(&number.to_string())).unwrap();
+            source.flush().unwrap();
+        }
+        let path = store.stat(id).unwrap().unwrap().path.unwrap();
+        let mut bytes = bytes_of(&disk, &path);
+        let middle = bytes.len() / 2;
+        match is_cut {
+            true => bytes.truncate(middle),
+            false => bytes[middle] ^= 0x10,
+        }
+        disk.write_file(&path, &bytes).unwrap();
+        for at in [19, 15] {
+            let child = store.fork(id, Some(at), NewSession::new().id(format!("{id}-{at}"))).unwrap();
+            let all: Vec<Event> = child.snapshot_events(0, u64::MAX).into_iter().collect();
+            assert_eq!(read_all(&files(&disk, Encoding::Zstd), child.id()).unwrap(), all);
+        }
+    }
+}
+
+#[test]
+fn a_source_that_entered_with_a_vocabulary_of_its_own_is_judged_by_that_of_the_store() {
+    let disk = MemoryStorage::new(7);
+    let store = store_on(&disk, Vocabulary::default(), &Projections::built_in());
+    let vocabulary = Vocabulary::default().and_type("acme/own", false);
+    let rules = SessionRules { vocabulary, ..SessionRules::default() };
+    let source = Session::independent_with(header("source"), Seed::default(), Arc::new(disk.clone()), rules);
+    let source = source.unwrap();
+    source.append(draft("acme/own", "1")).unwrap();
+    let _detach = store.live().enter(&source).unwrap();
+    store.live().announce(&source).unwrap();
+    assert_eq!(refusal(judged_anew(&store, &source, "anew")), Code::SessionRefused);
+    assert_eq!(refusal(store.fork("source", Some(0), NewSession::new().id("child"))), Code::SessionRefused);
+    assert!(store.stat("child").unwrap().is_none(), "nobody could read it");
+}
+
+#[test]
+fn a_fork_is_folded_by_the_projections_of_now_whatever_they_were_when_its_source_was() {
+    let disk = MemoryStorage::new(7);
+    let projections = Projections::built_in();
+    let store = store_on(&disk, Vocabulary::default().and_type("acme/mark", false), &projections);
+    let source = store.create(NewSession::new().id("source")).unwrap();
+    source.append(message("m")).unwrap();
+    source.append(draft("acme/mark", "1")).unwrap();
+    let marks_with = |text: &'static str| {
+        let project = move |_: &Event, context: &ProjectionContext<'_>| {
+            let marked = format!(r#"{{"id":"m","role":"user","content":"{text}"}}"#);
+            Ok(context.nodes().map(|seq| (seq, marked.clone())).collect())
+        };
+        projections.register("acme/mark", project).unwrap()
+    };
+    let texts = |session: Result<Session>| -> Vec<String> {
+        session.unwrap().messages().unwrap().iter().map(|message| message.text().to_owned()).collect()
+    };
+    let forked_as_judged = |round: &str| {
+        let at = source.next_seq() - 1;
+        let fork = texts(store.fork("source", Some(at), NewSession::new().id(format!("fork-{round}"))));
+        assert_eq!(fork, texts(judged_anew(&store, &source, &format!("anew-{round}"))));
+        fork
+    };
+    let first = marks_with("one");
+    assert!(forked_as_judged("added")[0].contains("one"));
+    source.append(draft("acme/mark", "2")).unwrap();
+    first.unregister();
+    let _second = marks_with("two");
+    assert!(forked_as_judged("replaced")[0].contains("two"));
 }

@@ -412,3 +412,24 @@ fn a_forked_child_is_turned_away_by_a_store_whose_gate_is_taken() {
 fn process(id: u32) -> ProcessIdentity {
     ProcessIdentity { id, began: id.to_string(), program: "test".to_owned() }
 }
+
+#[test]
+fn a_marker_that_the_log_would_refuse_is_refused_before_others_wait_behind_it() {
+    let disk = disk();
+    let store = open(&disk);
+    let session = store.create(NewSession::new().id("s")).unwrap();
+    session.append(note("one")).unwrap();
+    let fork = store.fork("s", Some(0), NewSession::new().id("fork")).unwrap();
+    for session in [&session, &fork] {
+        let before = session.next_seq();
+        let marker = event("session/end-seed", r#"{"inherited":true}"#);
+        for error in
+            [session.append(&marker).unwrap_err(), session.append_batch(&[note("x"), marker]).unwrap_err()]
+        {
+            assert_eq!((error.code(), error.rule()), (Code::EventRefused, Some("INHERITED_MARKER_NOT_LAST")));
+        }
+        session.append(event("session/end-seed", "{}")).unwrap();
+        session.flush().unwrap();
+        assert_eq!((session.next_seq(), stored(&disk, session.id()).len() as u64), (before + 1, before + 1));
+    }
+}

@@ -16,17 +16,48 @@ enum Try {
     TurnEnd(u64),
     StepStart(u64, u64),
     StepEnd(u64, u64),
-    System { replaces: Option<(u64, u64)> },
-    User { images: usize, replaces: Option<(u64, u64)>, sources: Vec<u64> },
-    Assistant { calls: usize, is_empty: bool },
+    System {
+        replaces: Option<(u64, u64)>,
+    },
+    User {
+        images: usize,
+        replaces: Option<(u64, u64)>,
+        sources: Vec<u64>,
+    },
+    Assistant {
+        calls: usize,
+        is_empty: bool,
+    },
     Call(u64),
-    Result { call: u64, replaces: Option<u64>, text: String },
-    Offload { seq: u64, image: u64 },
-    Header { tools: Vec<String>, reason: usize },
-    Developer { header: u64, tool: String },
+    Result {
+        call: u64,
+        replaces: Option<u64>,
+        text: String,
+    },
+    Offload {
+        seq: u64,
+        image: u64,
+    },
+    Header {
+        tools: Vec<String>,
+        reason: usize,
+    },
+    Developer {
+        header: u64,
+        tool: String,
+    },
     Context(u64),
     Title,
     Plugin,
+    /// Of this very session, or of the one that the events come from.
+    Delivery {
+        session: String,
+        through: u64,
+    },
+    Catalog(u64),
+    CompactionStart,
+    CompactionEnd,
+    Command(u64),
     Unknown,
 }
 
@@ -153,6 +184,29 @@ impl Try {
                 r#"{"title":"t","messageSeqs":[],"source":{"kind":"user"}}"#.to_owned(),
                 none(),
             ),
+            Try::Delivery { session, through } => row(
+                "session-log-deepseek/delivery-accepted",
+                format!(r#"{{"sessionId":"{session}","sessionFormatVersion":4,"throughSeq":{through}}}"#),
+                none(),
+            ),
+            Try::Catalog(child) => row(
+                "subagent/catalog",
+                format!(r#"{{"childId":"child{child}","childCreatedAt":1,"version":0,"mode":"one-shot"}}"#),
+                none(),
+            ),
+            Try::CompactionStart => {
+                row("compaction/start", r#"{"compactionId":"k","turn":null}"#.to_owned(), none())
+            }
+            Try::CompactionEnd => row(
+                "compaction/end",
+                r#"{"compactionId":"k","turn":null,"error":"stopped"}"#.to_owned(),
+                none(),
+            ),
+            Try::Command(command) => row(
+                "command/run",
+                format!(r#"{{"commandId":"k{command}","name":"n","args":"","source":"user"}}"#),
+                none(),
+            ),
             Try::Plugin => row("plugin:test/note", "1".to_owned(), none()),
             Try::Unknown => row("acme/unknown", "{}".to_owned(), none()),
         }
@@ -179,6 +233,11 @@ fn tries() -> impl Strategy<Value = Try> {
         1 => (1_u64..5).prop_map(Try::Context),
         1 => Just(Try::Title),
         1 => Just(Try::Plugin),
+        1 => (prop::sample::select(vec!["s", "source", "fork"]), 0_u64..4).prop_map(|(session, through)| Try::Delivery { session: session.to_owned(), through }),
+        2 => (0_u64..2).prop_map(Try::Catalog),
+        1 => Just(Try::CompactionStart),
+        1 => Just(Try::CompactionEnd),
+        1 => (0_u64..2).prop_map(Try::Command),
         1 => Just(Try::Unknown),
     ]
 }
@@ -305,31 +364,62 @@ proptest! {
 
     #[test]
     fn a_fork_takes_over_what_its_source_has_folded_as_if_it_had_been_judged_anew(
-        script in scripts(), later in scripts(), earlier in 0_u64..3, checks in any::<bool>(),
+        script in scripts(), later in scripts(), latest in scripts(),
+        earlier in (0_u64..3, 0_u64..5), checks in any::<bool>(), on_disk in any::<bool>(),
     ) {
         let storage = MemoryStorage::new(1);
         storage.set_clock_ms(1000);
-        let store = Store::memory_builder().storage(Arc::new(storage)).checks_stored_rules(checks).open().unwrap();
+        let open = |root: &str| {
+            let builder = if on_disk { Store::builder(root) } else { Store::memory_builder() };
+            builder.storage(Arc::new(storage.clone())).checks_stored_rules(checks).open().unwrap()
+        };
+        // Events may name the session that they are of, so both have the same id.
+        let (store, twin) = (open("/root"), open("/twin"));
         let source = store.create(NewSession::new().id("source")).unwrap();
-        for batch in script {
-            let _ = append(&source, &batch.iter().map(Try::draft).collect::<Vec<_>>());
-        }
+        tried(&[&source], script);
         // At the end nothing is judged again, before it everything is.
-        let Some(at) = source.next_seq().checked_sub(1 + earlier) else { return Ok(()) };
-        let before = observed(&source);
-        let fork = store.fork("source", Some(at), NewSession::new().id("fork")).unwrap();
-        let (events, inherited) = fork_seed(source.snapshot_events(0, u64::MAX), at).unwrap();
-        let mut new = NewSession::new().id("judged").seed(events);
-        (new.header.is_seeded, new.inherited_event_count) = (true, Some(inherited));
-        let judged = store.create(new).unwrap();
-        assert_eq!(observed(&fork), observed(&judged));
-        assert_folds_are_fresh(&fork);
-        for batch in later {
-            let drafts: Vec<EventDraft> = batch.iter().map(Try::draft).collect();
-            let rule = |session: &Session| append(session, &drafts).err().map(|error| (error.rule().map(str::to_owned), error.index()));
-            assert_eq!(rule(&fork), rule(&judged));
-            assert_eq!(observed(&fork), observed(&judged));
+        let Some(at) = source.next_seq().checked_sub(1 + earlier.0) else { return Ok(()) };
+        let [fork, judged] = forked_and_judged([&store, &twin], &source, at, "fork");
+        tried(&[&fork, &judged], later);
+        // And a fork of the fork, at its end or around its own marker.
+        let Some(at) = fork.next_seq().checked_sub(1 + earlier.1) else { return Ok(()) };
+        let [fork, judged] = forked_and_judged([&store, &twin], &fork, at, "grandchild");
+        tried(&[&fork, &judged], latest);
+        if on_disk && checks {
+            for (root, session) in [("/root", &fork), ("/twin", &judged)] {
+                session.flush().unwrap();
+                let other = Store::builder(root).storage(Arc::new(storage.clone())).open().unwrap();
+                let stored = other.events(session.id(), EventRange::ALL).unwrap();
+                let stored: Vec<String> = stored.map(|event| event.unwrap().row().to_owned()).collect();
+                assert_eq!(stored, rows(session), "who reads it from the disk sees the same");
+            }
         }
-        assert_eq!(observed(&source), before, "what a fork does is its own");
+    }
+}
+
+/// A fork, and what the same seed makes: nobody can tell them apart.
+fn forked_and_judged([store, twin]: [&Store; 2], source: &Session, at: u64, id: &str) -> [Session; 2] {
+    let before = observed(source);
+    let fork = store.fork(source.id(), Some(at), NewSession::new().id(id)).unwrap();
+    let (events, inherited) = fork_seed(source.snapshot_events(0, u64::MAX), at).unwrap();
+    let mut new = NewSession::new().id(id).seed(events);
+    (new.header.is_seeded, new.inherited_event_count) = (true, Some(inherited));
+    let judged = twin.create(new).unwrap();
+    assert_eq!(observed(&fork), observed(&judged));
+    assert_folds_are_fresh(&fork);
+    assert_eq!(observed(source), before);
+    [fork, judged]
+}
+
+/// Appends the same to all, which take it alike; what it does to one is its own.
+fn tried(sessions: &[&Session], script: Vec<Vec<Try>>) {
+    for batch in script {
+        let drafts: Vec<EventDraft> = batch.iter().map(Try::draft).collect();
+        let outcome = |session: &&Session| {
+            append(session, &drafts).err().map(|error| (error.rule().map(str::to_owned), error.index()))
+        };
+        let outcomes: Vec<_> = sessions.iter().map(outcome).collect();
+        assert!(outcomes.windows(2).all(|pair| pair[0] == pair[1]), "{outcomes:?} {drafts:?}");
+        assert!(sessions.windows(2).all(|pair| observed(pair[0]) == observed(pair[1])));
     }
 }

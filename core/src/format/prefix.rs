@@ -27,6 +27,10 @@ pub(crate) struct StoredPrefix {
 /// The log must have been judged: what stands before the place that a search finds near the cut is taken to be what comes before it.
 /// From that place on, frames are taken as long as their text is that of the events. Whatever cannot be found out shortens the prefix.
 ///
+/// The search takes frames in a row for a place where one begins, and the inside of a frame can be made to look like that. Who reads on
+/// from there finds out; a copy that ends there would be no log. So the frames are followed to that place from the first one on, by their
+/// headers alone.
+///
 /// # Errors
 /// `CANCELLED`, `IO`.
 pub(crate) fn stored_prefix(
@@ -44,6 +48,9 @@ pub(crate) fn stored_prefix(
             Ok(found.filter(|found| found.event_count <= events.len() as u64).unwrap_or(nothing))
         }
         Encoding::Zstd => {
+            if !is_frame_start(source, start, cancel)? {
+                return Ok(nothing);
+            }
             let mut frames = Frames::new(source, start);
             let Some(mut text) = frames.next(cancel)? else { return Ok(nothing) };
             let Some(first_seq) = first_row_seq(&text, source) else { return Ok(nothing) };
@@ -60,6 +67,20 @@ pub(crate) fn stored_prefix(
             Ok(if found.event_count <= events.len() as u64 { found } else { nothing })
         }
     }
+}
+
+/// Whether a frame begins at `offset`, or the last one before it ends there.
+fn is_frame_start(source: &LogSource, offset: u64, cancel: &CancelToken) -> Result<bool> {
+    let mut window = FileWindow::new(&source.file, source.end);
+    let mut next = source.header_end;
+    while next < offset {
+        cancel.check()?;
+        match scan_frame(&mut window, next).map_err(|error| Error::io("read the log", &error))? {
+            FrameStep::Complete(frame) => next = frame.end,
+            _ => return Ok(false),
+        }
+    }
+    Ok(next == offset)
 }
 
 /// How many rows a text holds, if they are those of the first of `events`, each with its newline.

@@ -10,6 +10,7 @@ use super::surface::{EarlierEvents, Effect, Rules, Undo};
 use crate::error::{Code, Error, Result};
 use crate::event::breach::Breach;
 use crate::event::builders::IntoDraft;
+use crate::event::row::is_inherited_marker;
 use crate::event::{Event, EventDraft, is_plugin_record_type};
 use crate::format::relationships::Effect as StoredEffect;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -314,6 +315,11 @@ fn judge(writer: &Writer, draft: &EventDraft, earlier: &Candidates<'_>, hub: &Hu
     let rules = Rules { projections: &hub.projections, vocabulary: &hub.vocabulary };
     let effect = writer.surface.judge(&event, &verdict, earlier, rules, false)?;
     let Some(checker) = &writer.checker else { return Ok(Judged { event, effect, stored: None }) };
+    if is_inherited_marker(event.kind(), event.data()) {
+        // A log takes it with the seed alone: accepted here, it and all that follows would wait for ever.
+        let message = "a marker that ends what is inherited is written with the seed, and never again";
+        return Err(refused("INHERITED_MARKER_NOT_LAST", message));
+    }
     let stored = checker.judge_seen(&event, &verdict).map_err(|breach| unreadable(&breach, &event))?;
     match stored.doubt() {
         Some(doubt) => Err(unreadable(doubt, &event)),

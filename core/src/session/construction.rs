@@ -12,7 +12,7 @@ use crate::event::facts::RowKind;
 use crate::event::verdict::RowVerdict;
 use crate::format::header::SessionHeader;
 use crate::format::relationships::LogChecker;
-use std::sync::{Arc, Mutex, OnceLock, TryLockError};
+use std::sync::{Arc, Mutex, OnceLock, TryLockError, Weak};
 
 /// What a session is made from, inside the library.
 pub(crate) struct Construction<'a> {
@@ -38,16 +38,37 @@ pub(crate) enum Known {
 pub(crate) struct Folded {
     writer: Writer,
     view: View,
+    judged_by: JudgedBy,
+}
+
+/// Who judged the first events of a session, and with which projections: those who would judge the same now need not.
+#[derive(Clone, Debug)]
+pub(super) struct JudgedBy {
+    hub: Weak<Hub>,
+    projection_changes: u64,
+}
+
+impl JudgedBy {
+    fn now(hub: &Arc<Hub>) -> JudgedBy {
+        JudgedBy { hub: Arc::downgrade(hub), projection_changes: hub.projections.changes() }
+    }
+
+    /// Whether this hub would judge as they were judged. One that a session entered late has a vocabulary and projections of its own.
+    fn is_still(&self, hub: &Arc<Hub>) -> bool {
+        self.hub.as_ptr() == Arc::as_ptr(hub) && self.projection_changes == hub.projections.changes()
+    }
 }
 
 impl Folded {
     /// The same in a session with this header that begins with these events and inherits `inherited` of them.
     ///
-    /// `None` where this session was not judged by all that its hub asks, as one that entered late, or was projected by another's
-    /// projections, and where a rule waits for an event to come: the new session may end the log here.
-    fn continued_in(mut self, header: &SessionHeader, inherited: u64, hub: &Hub) -> Option<Folded> {
+    /// `None` where the events were not judged by all that this hub asks now, as those of a session that entered late or of one that is
+    /// older than a projection, and where a rule waits for an event to come: the new session may end the log here.
+    fn continued_in(mut self, header: &SessionHeader, inherited: u64, hub: &Arc<Hub>) -> Option<Folded> {
+        if !self.judged_by.is_still(hub) {
+            return None;
+        }
         self.view.publishing = None;
-        hub.projections.check_applied(self.view.applied()).ok()?;
         match self.writer.checker.take() {
             Some(checker) if hub.checks_stored_rules && checker.finish().is_ok() => {
                 self.writer.checker = Some(checker.continued_in(header, inherited));
@@ -78,7 +99,12 @@ impl Session {
             Err(TryLockError::WouldBlock) => return None,
         };
         let view = self.view();
-        (view.log.len() == event_count).then(|| Folded { writer: writer.clone(), view: view.clone() })
+        let judged_by = self.inner.judged_by.clone();
+        (view.log.len() == event_count).then(|| Folded {
+            writer: writer.clone(),
+            view: view.clone(),
+            judged_by,
+        })
     }
 
     pub(crate) fn build(construction: Construction<'_>, hub: Arc<Hub>) -> Result<Session> {
@@ -89,6 +115,7 @@ impl Session {
             check_header()?;
         }
         let inherited = seed.inherited_event_count.unwrap_or(0);
+        let judged_by = JudgedBy::now(&hub);
         let mut parts = Parts::new(known, &header, inherited, &hub);
         parts.adopt(&hub, seed.events.as_deref().unwrap_or_default())?;
         if seed.mode == SeedMode::Snapshot {
@@ -111,6 +138,7 @@ impl Session {
             storage: Arc::clone(&hub.storage),
             durability: OnceLock::new(),
             hub: Mutex::new(hub),
+            judged_by,
             write_state: Mutex::new(write_state),
             dispatch: Mutex::default(),
             writer: Mutex::new(parts.writer),
@@ -130,12 +158,12 @@ struct Parts {
 }
 
 impl Parts {
-    fn new(known: Known, header: &SessionHeader, inherited: u64, hub: &Hub) -> Parts {
+    fn new(known: Known, header: &SessionHeader, inherited: u64, hub: &Arc<Hub>) -> Parts {
         let mut writer = Writer { surface: Surface::new(0), checker: None };
         let mut is_checked = false;
         match known {
             Known::Folded(folded) => {
-                if let Some(Folded { writer, view }) = folded.continued_in(header, inherited, hub) {
+                if let Some(Folded { writer, view, .. }) = folded.continued_in(header, inherited, hub) {
                     return Parts { writer, view, is_checked: false, breach: None };
                 }
             }

@@ -11,7 +11,7 @@ use crate::json::{self, Json, Kind, ObjectText};
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, PoisonError, RwLock};
 
 /// Decides what an event of one type does to the messages before it. Pure: same events, same decision.
@@ -144,6 +144,8 @@ impl Definition {
 #[derive(Debug, Default)]
 pub struct Projections {
     by_type: RwLock<BTreeMap<String, Arc<Definition>>>,
+    /// How often a projection came or went: what was folded before such a change may be folded otherwise after it.
+    changes: AtomicU64,
 }
 
 /// Keeps a projection registered until [`unregister`](Self::unregister) is called; dropping it changes nothing.
@@ -162,6 +164,7 @@ impl Registration {
         let is_this = |known: &Arc<Definition>| Arc::ptr_eq(known, &self.definition);
         if by_type.get(&self.definition.event_type).is_some_and(is_this) {
             by_type.remove(&self.definition.event_type);
+            self.set.changes.fetch_add(1, Ordering::AcqRel);
         }
     }
 }
@@ -201,12 +204,17 @@ impl Projections {
             Definition { event_type: event_type.clone(), projection: Box::new(projection), is_registered };
         let definition = Arc::new(definition);
         by_type.insert(event_type, Arc::clone(&definition));
+        self.changes.fetch_add(1, Ordering::AcqRel);
         drop(by_type);
         Ok(Registration { definition, set: Arc::clone(self) })
     }
 
     pub(super) fn get(&self, event_type: &str) -> Option<Arc<Definition>> {
         self.by_type.read().unwrap_or_else(PoisonError::into_inner).get(event_type).cloned()
+    }
+
+    pub(super) fn changes(&self) -> u64 {
+        self.changes.load(Ordering::Acquire)
     }
 
     /// Refuses if one of these was unregistered, or belongs to another set.

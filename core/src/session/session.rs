@@ -1,7 +1,7 @@
 //! A session: its construction, its states, and everything that can be read of it. Appending has a file of its own.
 
 use super::acceptance;
-use super::construction::Construction;
+use super::construction::{Construction, JudgedBy};
 use super::durability::{Durability, OpenHandle, Pending};
 use super::folds::{Folds, Title, ToolHistory};
 use super::gate::Entered;
@@ -77,6 +77,8 @@ pub(super) struct Inner {
     pub(super) storage: Arc<dyn Storage>,
     pub(super) durability: OnceLock<Arc<dyn Durability>>,
     pub(super) hub: Mutex<Arc<Hub>>,
+    /// By whom the events were judged that the session began with.
+    pub(super) judged_by: JudgedBy,
     pub(super) write_state: Mutex<WriteState>,
     pub(super) dispatch: Mutex<Dispatch>,
     /// Only touched inside the gate; held from the acceptance of an append to the end of its publication, so that whoever finds it
@@ -138,11 +140,6 @@ impl View {
         }
         self.folds.see(&event);
         self.log.push(event);
-    }
-
-    /// The projections that changed messages.
-    pub(super) fn applied(&self) -> &[Arc<Definition>] {
-        &self.applied
     }
 
     fn message(&self, seq: u64) -> Option<DerivedMessage> {

@@ -495,7 +495,8 @@ impl SessionLog for FileLog {
                 Some(StoredEvents { source, path: located.path, event_count: None })
             }
             Side::Write { accepted, .. } => {
-                let accepted = lock(accepted).clone()?;
+                // Nobody has read the bytes since: a file that somebody changed is not what the handle knows, and is not copied.
+                let accepted = lock(accepted).clone().filter(Accepted::is_untouched)?;
                 let event_count = accepted.event_count - accepted.beyond.len() as u64;
                 let path = accepted.path.clone();
                 let source = accepted.source(&self.shared.settings.limits);

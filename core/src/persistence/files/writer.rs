@@ -76,6 +76,8 @@ pub(super) struct Writer {
     excess: Excess,
     /// The log was opened and nothing of it synced since: its last writer may have been killed before it synced the file, or its name.
     is_unsynced: bool,
+    /// The file as this handle last read or wrote it; what differs from it, somebody else has changed, or a failed write.
+    as_left: Option<FileMetadata>,
     /// What a failed publication may have left under the log's name; taken back before the next one.
     stray: Option<FileMetadata>,
     rules: OwnRules,
@@ -113,6 +115,7 @@ pub(super) struct Accepted {
     pub(super) event_count: u64,
     /// Events that are accepted and not (or no longer) in the file: recovered ones, before the first append.
     pub(super) beyond: Vec<Event>,
+    as_left: Option<FileMetadata>,
 }
 
 impl Accepted {
@@ -126,6 +129,11 @@ impl Accepted {
             limits: *limits,
             trust: Trust::Judged,
         }
+    }
+
+    /// Whether the file is still what the handle read and wrote, as far as its size and times tell.
+    pub(super) fn is_untouched(&self) -> bool {
+        self.as_left.is_some() && self.file.metadata().ok() == self.as_left
     }
 }
 
@@ -154,6 +162,7 @@ impl Writer {
             next_seq: 0,
             excess: Excess::None,
             is_unsynced: false,
+            as_left: None,
             stray: None,
             rules,
             encoder: FrameEncoder::new(),
@@ -179,6 +188,7 @@ impl Writer {
         };
         Writer {
             lease: Some(lease),
+            as_left: Some(log.identity),
             log: Some(log),
             length,
             header_end,
@@ -212,6 +222,7 @@ impl Writer {
             end: self.length,
             event_count: self.next_seq,
             beyond,
+            as_left: self.as_left,
         })
     }
 
@@ -247,10 +258,8 @@ impl Writer {
     /// After an append of these events, lets reads of this process know whether they keep the rules.
     pub(super) fn note_rules(&mut self, shared: &Shared, header: &SessionHeader, cut: u64, batch: &[Event]) {
         self.rules.judge(batch);
-        let file = self.log.as_ref().and_then(|log| log.file.as_ref()).filter(|_| self.rules.are_known());
-        // Where the file cannot be looked at, nothing is known of it, and the append is good all the same.
-        let Some(now) = file.and_then(|file| file.metadata().ok()) else { return };
-        if now.size == self.length {
+        self.as_left = self.look();
+        if let Some(now) = self.as_left.filter(|_| self.rules.are_known()) {
             let marker = header.is_seeded.then_some(cut);
             shared.extend_checked(&header.id, now, self.next_seq, marker, &mut self.rules);
         }
@@ -260,12 +269,18 @@ impl Writer {
     pub(super) fn note_checked(&mut self, shared: &Shared, header: &SessionHeader, cut: u64) {
         // From here on the handle's own rules would lack these events.
         self.rules = OwnRules::default();
-        let file = self.log.as_ref().and_then(|log| log.file.as_ref());
-        let Some(now) = file.and_then(|file| file.metadata().ok()) else { return };
-        if now.size == self.length {
+        self.as_left = self.look();
+        if let Some(now) = self.as_left {
             let marker = header.is_seeded.then_some(cut);
             shared.remember_as_checked(&header.id, now, self.next_seq, marker);
         }
+    }
+
+    /// The file, if it holds the accepted bytes and no others. Where it cannot be looked at, nothing is known of it, and an append was
+    /// good all the same.
+    fn look(&self) -> Option<FileMetadata> {
+        let file = self.log.as_ref()?.file.as_ref()?;
+        file.metadata().ok().filter(|now| now.size == self.length)
     }
 
     pub(super) fn encoding(&self) -> Encoding {
