@@ -128,16 +128,22 @@ fn a_log_created_with_events_is_on_the_disk_and_one_that_was_appended_to() {
 fn what_cannot_be_a_log_is_refused_and_leaves_nothing() {
     on_every_backend(|backend| {
         let seeded = SessionHeader { is_seeded: true, ..header("s") };
+        let plain = header("s");
         let all = events(0..4, 1);
         let gap = [event(0, 1), event(2, 1)];
         let cases: [(&SessionHeader, Option<u64>, &[Event], Code); 4] = [
             (&seeded, Some(4), &all, Code::SessionRefused), // no marker
             (&seeded, None, &all, Code::InvalidArgument),
             (&seeded, Some(0), &[], Code::SessionRefused),
-            (&header("s"), None, &gap, Code::InvalidArgument),
+            (&plain, None, &gap, Code::InvalidArgument),
         ];
+        // Its sources are no list: it was never a row of a log, whatever a checker of rules that bind rows says.
+        let opaque = r#"{"type":"acme/x","seq":0,"time":1,"data":1,"sourceEventSeqs":7,"ignorable":true}"#;
+        let opaque = [Event::from_unstored_row(opaque).unwrap()];
+        let cases = cases.into_iter().chain([(&plain, None, &opaque[..], Code::InvalidArgument)]);
+        let cases: Vec<_> = cases.collect();
         for are_checked in [false, true] {
-            for (header, inherited_event_count, events, code) in cases {
+            for &(header, inherited_event_count, events, code) in &cases {
                 let new = NewLog { header, inherited_event_count, events, are_checked, stored: None };
                 assert_eq!(refusal(backend.create_with(new, &go_on())), code);
                 assert!(backend.stat("s", &go_on()).unwrap().is_none());
@@ -145,9 +151,8 @@ fn what_cannot_be_a_log_is_refused_and_leaves_nothing() {
         }
         let stopped = CancelToken::new();
         stopped.cancel();
-        let header = header("s");
         let new = NewLog {
-            header: &header,
+            header: &plain,
             inherited_event_count: None,
             events: &all,
             are_checked: false,

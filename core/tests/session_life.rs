@@ -2,14 +2,15 @@
 
 use dsh_session_core::event::Vocabulary;
 use dsh_session_core::session::WriteState;
+use dsh_session_core::storage::ProcessIdentity;
 use dsh_session_core::storage::simulation::{Fault, FaultyStorage, MemoryStorage};
 use dsh_session_core::store::{Preparation, SessionPreparation, SessionStore};
 use dsh_session_core::{
-    Code, Error, Event, EventDraft, EventRange, NewSession, Reporter, Severity, Store, StoreBuilder,
-    WRITE_BEHIND_BYTES,
+    Code, Error, Event, EventDraft, EventRange, NewSession, Reporter, Result, Session, Severity, Store,
+    StoreBuilder, WRITE_BEHIND_BYTES,
 };
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex};
+use std::sync::{Arc, Barrier, Mutex};
 use std::time::Duration;
 
 const ROOT: &str = "/root";
@@ -372,6 +373,44 @@ fn a_preparation_releases_once_whether_it_is_disposed_or_dropped() {
     assert_eq!(released.load(Ordering::SeqCst), 1);
     drop(preparation());
     assert_eq!(released.load(Ordering::SeqCst), 2);
+}
+
+/// Whoever is in the gate when a process forks never leaves it in the child: there, nothing of a store may wait.
+#[test]
+fn a_forked_child_is_turned_away_by_a_store_whose_gate_is_taken() {
+    let disk = disk();
+    for builder in [on(&disk), Store::memory_builder().storage(Arc::new(disk.clone()))] {
+        disk.set_current_process(process(1));
+        let store = builder.open().unwrap();
+        let source = store.create(NewSession::new().id("source")).unwrap();
+        source.append(start(1)).unwrap();
+        source.append(end(1)).unwrap();
+        let (entered, leave) = (Arc::new(Barrier::new(2)), Arc::new(Barrier::new(2)));
+        let (inside, outside) = (Arc::clone(&entered), Arc::clone(&leave));
+        store.on_event(move |_, _| {
+            inside.wait();
+            outside.wait();
+            Ok(())
+        });
+        let appender = source.clone();
+        let thread = std::thread::spawn(move || appender.append(note("x")).map(drop));
+        entered.wait();
+        disk.set_current_process(process(2));
+        let code = |result: Result<Session>| result.unwrap_err().code();
+        assert_eq!(code(store.fork("source", None, NewSession::new())), Code::ForkedProcess);
+        assert_eq!(code(store.create(NewSession::new())), Code::ForkedProcess);
+        assert_eq!(code(store.resume("source")), Code::ForkedProcess);
+        assert_eq!(code(store.open_session("source")), Code::ForkedProcess);
+        assert_eq!(store.flush().unwrap_err().code(), Code::ForkedProcess);
+        assert_eq!(source.append(note("y")).unwrap_err().code(), Code::ForkedProcess);
+        disk.set_current_process(process(1));
+        leave.wait();
+        thread.join().unwrap().unwrap();
+    }
+}
+
+fn process(id: u32) -> ProcessIdentity {
+    ProcessIdentity { id, began: id.to_string(), program: "test".to_owned() }
 }
 
 #[test]

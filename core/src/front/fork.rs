@@ -47,6 +47,7 @@ impl Store {
         new: NewSession,
         cancel: &CancelToken,
     ) -> Result<Session> {
+        self.check_process()?;
         let ForkSource { header, events, live, stored } = self.fork_source(source_id, cancel)?;
         let unavailable = |message: String| {
             let error = Error::new(Code::ForkUnavailable, message).with_session_id(source_id);

@@ -240,6 +240,7 @@ impl Store {
     }
 
     fn create_from(&self, new: NewSession, origin: Origin) -> Result<Session> {
+        self.check_process()?;
         let NewSession { mut header, inherited_event_count, seed } = new;
         if header.id.is_empty() {
             header.id = self.mint_id()?;
@@ -341,6 +342,16 @@ impl Store {
     /// `IO` if the system gives no randomness.
     pub fn mint_message_id(&self) -> Result<String> {
         random_uuid(&*self.shared.storage).map_err(|error| Error::io("get random bytes", &error))
+    }
+
+    /// Turns a forked child away before any lock is waited for: a thread that it does not have may have held it.
+    fn check_process(&self) -> Result<()> {
+        let process_id = self.shared.process_id;
+        if self.shared.storage.process_id() != process_id {
+            let message = format!("this store was opened by process {process_id}, not by its child");
+            return Err(Error::new(Code::ForkedProcess, message));
+        }
+        Ok(())
     }
 
     fn recordings(&self) -> MutexGuard<'_, Vec<Weak<Recording>>> {
@@ -484,10 +495,7 @@ impl Store {
     /// # Errors
     /// The failures, together.
     pub fn flush(&self) -> Result<()> {
-        // In a forked child before any lock is waited for.
-        if self.shared.storage.process_id() != self.shared.process_id {
-            return self.shared.persistence.flush();
-        }
+        self.check_process()?;
         let recordings: Vec<_> = self.recordings().iter().filter_map(Weak::upgrade).collect();
         let go_on = CancelToken::new();
         let mut errors: Vec<Error> = recordings

@@ -70,6 +70,7 @@ impl Store {
     }
 
     fn reopen(&self, id: &str, open_turn: OpenTurn, cancel: &CancelToken) -> Result<Session> {
+        self.check_process()?;
         let (mut events, mut scan) = (Vec::new(), TailScan::default());
         let resumed = self.shared.persistence.resume(id, cancel, &mut |event: Event| {
             scan.see(&event);
@@ -132,7 +133,8 @@ impl Store {
             adds_marker: open_turn == OpenTurn::Close,
         };
         let write_state = WriteState::Prepared;
-        let construction = Construction { header, seed: &seed, write_state, known: Known::Checked(Box::new(checker)) };
+        let construction =
+            Construction { header, seed: &seed, write_state, known: Known::Checked(Box::new(checker)) };
         Session::build(construction, Arc::clone(self.shared.live.hub()))
     }
 }

@@ -38,7 +38,7 @@ pub(super) fn check_new_header(header: &SessionHeader, inherited: Option<u64>) -
     }
 }
 
-/// What `append` refuses of events that a checker has accepted: a batch that does not follow the log.
+/// What `append` refuses of events that a checker has accepted.
 pub(super) fn check_checked_batch(
     header: &SessionHeader,
     cut: u64,
@@ -46,21 +46,25 @@ pub(super) fn check_checked_batch(
     batch: &[Event],
 ) -> Result<()> {
     for (index, event) in (0..).zip(batch) {
-        check_position(header, next_seq + index, index, event)?;
+        check_row(header, next_seq + index, index, event)?;
     }
     check_seed(header, cut, next_seq, batch)
 }
 
-fn check_position(header: &SessionHeader, expected: u64, index: u64, event: &Event) -> Result<()> {
-    if event.seq() == expected {
-        return Ok(());
+/// What no log takes, whoever has judged it: an event out of its place, and one that never was a row (`Event::from_unstored_row`).
+fn check_row(header: &SessionHeader, expected: u64, index: u64, event: &Event) -> Result<()> {
+    let refuse = |message: String| {
+        Err(Error::new(Code::InvalidArgument, message).with_session_id(&header.id).with_index(index))
+    };
+    if event.seq() != expected {
+        let message = format!("event {index} of the batch has seq {}, the next is {expected}", event.seq());
+        return refuse(message).map_err(|error: Error| error.with_expected(expected).with_got(event.seq()));
     }
-    let message = format!("event {index} of the batch has seq {}, the next is {expected}", event.seq());
-    Err(Error::new(Code::InvalidArgument, message)
-        .with_session_id(&header.id)
-        .with_index(index)
-        .with_expected(expected)
-        .with_got(event.seq()))
+    if event.source_event_seqs_text().is_some() && event.source_event_seqs().is_none() {
+        let message = "`sourceEventSeqs` of the event is no list that a log can hold".to_owned();
+        return refuse(message).map_err(|error: Error| error.with_event_type(event.kind()));
+    }
+    Ok(())
 }
 
 /// What `append` refuses: a batch that does not follow the log, or that readers with this vocabulary would not accept.
@@ -72,14 +76,7 @@ pub(super) fn check_batch(
     vocabulary: &Vocabulary,
 ) -> Result<()> {
     for (index, event) in (0..).zip(batch) {
-        check_position(header, next_seq + index, index, event)?;
-        if event.source_event_seqs_text().is_some() && event.source_event_seqs().is_none() {
-            let message = "`sourceEventSeqs` of the event is no list that a log can hold";
-            return Err(Error::new(Code::InvalidArgument, message)
-                .with_event_type(event.kind())
-                .with_session_id(&header.id)
-                .with_index(index));
-        }
+        check_row(header, next_seq + index, index, event)?;
         if !event.ignorable() && !vocabulary.is_known(event.kind()) {
             let message = format!("`{}` is not an event type this library knows", event.kind());
             return Err(Error::new(Code::EventRefused, message)
