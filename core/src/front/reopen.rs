@@ -132,7 +132,8 @@ impl Store {
             adds_marker: open_turn == OpenTurn::Close,
         };
         let write_state = WriteState::Prepared;
-        let construction = Construction { header, seed: &seed, write_state, known: Known::Checked(Box::new(checker)) };
+        let construction =
+            Construction { header, seed: &seed, write_state, known: Known::Checked(Box::new(checker)) };
         Session::build(construction, Arc::clone(self.shared.live.hub()))
     }
 }
