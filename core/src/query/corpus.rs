@@ -19,6 +19,7 @@ use crate::error::{Code, Error, Result};
 use crate::event::Event;
 use crate::format::EventRange;
 use crate::format::relationships::LogChecker;
+use crate::json::ObjectText;
 use crate::persistence::{Access, FormatStatus, ListMode, Listing, SessionLog, SessionPersistence, Snapshot};
 use crate::session::Session;
 use crate::session::closers::{Cause, closers};
@@ -70,6 +71,26 @@ pub struct TitleResult {
     pub session_id: String,
     /// Its header and title, or why they cannot be had.
     pub outcome: Result<TitleSnapshot>,
+}
+
+impl TitleResult {
+    /// `{sessionId, status: "fulfilled", value}` or `{sessionId, status: "rejected", reason}`.
+    #[must_use]
+    pub fn to_json(&self) -> String {
+        let mut out = ObjectText::new();
+        out.string("sessionId", &self.session_id);
+        match &self.outcome {
+            Ok(found) => {
+                out.string("status", "fulfilled");
+                out.json("value", &found.to_json());
+            }
+            Err(error) => {
+                out.string("status", "rejected");
+                out.json("reason", &error.to_json());
+            }
+        }
+        out.finish()
+    }
 }
 
 /// Everything that can be asked: the live sessions of a store, and the stored ones of a backend.

@@ -63,13 +63,12 @@ pub struct ReadSession {
 }
 
 impl ReadSession {
-    /// `{session, inheritedEventCount, events}`.
+    /// `{session, inheritedEventCount}`: all but the events, which may be many.
     #[must_use]
-    pub fn to_json(&self) -> String {
+    pub fn facts_json(&self) -> String {
         let mut out = ObjectText::new();
         out.json("session", &self.session.to_json());
         out.number("inheritedEventCount", self.inherited_event_count);
-        out.json("events", &super::event_list(&self.events));
         out.finish()
     }
 }
@@ -88,9 +87,9 @@ pub struct ReadSurface {
 }
 
 impl ReadSurface {
-    /// `{session, inheritedEventCount, capturedThroughSeq, events}`.
+    /// `{session, inheritedEventCount, capturedThroughSeq}`: all but the events, which may be many.
     #[must_use]
-    pub fn to_json(&self) -> String {
+    pub fn facts_json(&self) -> String {
         let mut out = ObjectText::new();
         out.json("session", &self.session.to_json());
         out.number("inheritedEventCount", self.inherited_event_count);
@@ -98,7 +97,6 @@ impl ReadSurface {
             Some(seq) => out.number("capturedThroughSeq", seq),
             None => out.json("capturedThroughSeq", "null"),
         }
-        out.json("events", &super::event_list(&self.events));
         out.finish()
     }
 }
