@@ -142,6 +142,28 @@ enum {
     DSH_E_ALREADY_ANNOUNCED = -205,
     /* A listener could not make the session durable. Look at the cause, resolve it and flush again. */
     DSH_E_FLUSH_FAILED = -206,
+    /* A query was cancelled by its token; its result was discarded. Ask again. */
+    DSH_E_SESSION_QUERY_ABORTED = -300,
+    /* A stored log that a query needs is damaged, or breaks the rules of logs. Nothing was changed; `verify` says more, `salvage` gives what is readable before the damage. */
+    DSH_E_SESSION_QUERY_CORRUPT_SESSION = -301,
+    /* The session has no event with this seq. Name a seq from 0 to the last of the log. */
+    DSH_E_SESSION_QUERY_EVENT_NOT_FOUND = -302,
+    /* A setting of queries is out of its range. Correct the setting named here and open the store again. */
+    DSH_E_SESSION_QUERY_INVALID_CONFIG = -304,
+    /* A filter is not of the form that filters have. Correct the clause named here. */
+    DSH_E_SESSION_QUERY_INVALID_FILTER = -306,
+    /* The chain of parent sessions meets a session twice. A `parentSession` in one of these headers is wrong; read the sessions one by one. */
+    DSH_E_SESSION_QUERY_INVALID_LINEAGE = -309,
+    /* An event of the log breaks a rule of the surface. Operations that fold no surface, such as reading an event, still work. */
+    DSH_E_SESSION_QUERY_INVALID_SURFACE = -310,
+    /* The number of events before or after is no whole number within the limit. Ask for fewer events, or raise `readWindowMax`. */
+    DSH_E_SESSION_QUERY_INVALID_WINDOW = -311,
+    /* The storage that a query needs failed to list, find, open, read or close. Look at the cause. */
+    DSH_E_SESSION_QUERY_PERSISTENCE_FAILED = -312,
+    /* No session of this id is live or stored. Check the id and the root; `list` shows what is there. */
+    DSH_E_SESSION_QUERY_SESSION_NOT_FOUND = -314,
+    /* Two descriptions of one session differ in what never changes. One of the two carries an id that is not its own; give it another. */
+    DSH_E_SESSION_QUERY_SOURCE_CONFLICT = -316,
     /* The source has no place at which it can be forked. Name an event of the source, or wait until a turn has ended. */
     DSH_E_FORK_UNAVAILABLE = -400,
 };
@@ -1602,6 +1624,150 @@ dsh_status dsh_query_stats(const dsh_store *store,
                            const dsh_cancel *cancel,
                            dsh_buffer *out,
                            dsh_error **err);
+
+/**
+ * Every session, live in this store or stored, most recently created first: lines as
+ * `{"header","live","persisted","formatStatus"?}`. What stands in the root and is not usable is told by
+ * `dsh_store_list`. The iterator is freed with `dsh_lines_free`.
+ */
+dsh_status dsh_query_list_sessions(const dsh_store *store,
+                                   const dsh_cancel *cancel,
+                                   dsh_lines **lines,
+                                   dsh_error **err);
+
+/**
+ * The sessions that pass every filter, as `dsh_query_list_sessions`. `filters_json` is an array of clauses:
+ * `{"kind":"id","values"}`, `cwd` and `parent` (whose values may be `null`), `created-at` with `from` and `to`,
+ * `availability` with `live` and `persisted`. NULL and length 0 stand for none.
+ */
+dsh_status dsh_query_filter_sessions(const dsh_store *store,
+                                     const char *filters_json,
+                                     size_t filters_json_len,
+                                     const dsh_cancel *cancel,
+                                     dsh_lines **lines,
+                                     dsh_error **err);
+
+/**
+ * Where a session came from and what came from it, as a JSON object:
+ * `{"target","ancestors","descendants","complete","root"?,"unresolvedParentId"?}`; a descendant is
+ * `{"session","descendants"}`, as deep as the lineage is.
+ */
+dsh_status dsh_query_trace_session(const dsh_store *store,
+                                   const char *id,
+                                   size_t id_len,
+                                   const dsh_cancel *cancel,
+                                   dsh_buffer *out,
+                                   dsh_error **err);
+
+/**
+ * A whole session, live or stored, as it was at one moment: its events, and in `facts` (or NULL)
+ * `{"session","inheritedEventCount"}`. A stored one whose last turn was interrupted ends with the events that
+ * close it, which are not stored. The iterator is freed with `dsh_events_free`.
+ */
+dsh_status dsh_query_read_session(const dsh_store *store,
+                                  const char *id,
+                                  size_t id_len,
+                                  const dsh_cancel *cancel,
+                                  dsh_buffer *facts,
+                                  dsh_events **events,
+                                  dsh_error **err);
+
+/**
+ * One line for each event of a session, in log order: `{"sessionId","seq","type","time","surface"}`, whose
+ * `surface` is `current`, `shadowed` or `log-only`. The iterator is freed with `dsh_lines_free`.
+ */
+dsh_status dsh_query_list_events(const dsh_store *store,
+                                 const char *id,
+                                 size_t id_len,
+                                 const dsh_cancel *cancel,
+                                 dsh_lines **lines,
+                                 dsh_error **err);
+
+/**
+ * What the events of a session say that pass every filter, in log order: lines as those of
+ * `dsh_query_list_events` with `text`. `filters_json` is an array of clauses: `seq` and `time` with `from` and
+ * `to`, `type` and `surface` with `values`, `{"kind":"text","text"}`. NULL and length 0 stand for none.
+ */
+dsh_status dsh_query_filter_events(const dsh_store *store,
+                                   const char *id,
+                                   size_t id_len,
+                                   const char *filters_json,
+                                   size_t filters_json_len,
+                                   const dsh_cancel *cancel,
+                                   dsh_lines **lines,
+                                   dsh_error **err);
+
+/**
+ * The events of a session that the model sees, in its order, and in `facts` (or NULL)
+ * `{"session","inheritedEventCount","capturedThroughSeq"}`. The iterator is freed with `dsh_events_free`.
+ */
+dsh_status dsh_query_read_surface(const dsh_store *store,
+                                  const char *id,
+                                  size_t id_len,
+                                  const dsh_cancel *cancel,
+                                  dsh_buffer *facts,
+                                  dsh_events **events,
+                                  dsh_error **err);
+
+/**
+ * An event and its neighbours, without reading the rest of a long log. The request is
+ * `{"seq","before"?,"after"?}`, the result
+ * `{"session","inheritedEventCount","target","events","startSeq","endSeq"}`.
+ */
+dsh_status dsh_query_read_event(const dsh_store *store,
+                                const char *id,
+                                size_t id_len,
+                                const char *request_json,
+                                size_t request_json_len,
+                                const dsh_cancel *cancel,
+                                dsh_buffer *out,
+                                dsh_error **err);
+
+/**
+ * Where an event came from and what became of it: `{"session","target","replacedBy"?,"replacementChain",
+ * "replacedEventSeqs","sourceEventSeqs","derivedEventSeqs"}`.
+ */
+dsh_status dsh_query_trace_event(const dsh_store *store,
+                                 const char *id,
+                                 size_t id_len,
+                                 uint64_t seq,
+                                 const dsh_cancel *cancel,
+                                 dsh_buffer *out,
+                                 dsh_error **err);
+
+/**
+ * The header and, if there is one, the title of a session: `{"session","title"?}`; a title is
+ * `{"title","messageSeqs","source","eventSeq","updatedAt"}`.
+ */
+dsh_status dsh_query_read_title(const dsh_store *store,
+                                const char *id,
+                                size_t id_len,
+                                const dsh_cancel *cancel,
+                                dsh_buffer *out,
+                                dsh_error **err);
+
+/**
+ * Headers and titles of many sessions, each id of the JSON array once, in the order in which they come first:
+ * lines as `{"sessionId","status":"fulfilled","value"}` with what `dsh_query_read_title` gives, or as
+ * `{"sessionId","status":"rejected","reason"}`. The iterator is freed with `dsh_lines_free`.
+ */
+dsh_status dsh_query_read_titles(const dsh_store *store,
+                                 const char *ids_json,
+                                 size_t ids_json_len,
+                                 const dsh_cancel *cancel,
+                                 dsh_lines **lines,
+                                 dsh_error **err);
+
+/**
+ * What a person would read of a session, one line an entry: `{"kind","seq",...}`, whose `kind` is `user`,
+ * `context`, `assistant`, `tool`, `marker` or `status`. The iterator is freed with `dsh_lines_free`.
+ */
+dsh_status dsh_query_transcript(const dsh_store *store,
+                                const char *id,
+                                size_t id_len,
+                                const dsh_cancel *cancel,
+                                dsh_lines **lines,
+                                dsh_error **err);
 
 /**
  * Takes up a stored session again: its log is read and checked, a turn that was interrupted is closed with the

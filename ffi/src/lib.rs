@@ -41,6 +41,7 @@ pub mod messages;
 mod output;
 pub mod projections;
 pub mod query;
+pub mod reads;
 pub mod session;
 pub mod status;
 pub mod store;

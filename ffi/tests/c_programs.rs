@@ -49,6 +49,11 @@ fn sessions_whole_run_clean() {
 }
 
 #[test]
+fn the_exact_reads_give_the_same_of_a_live_session_and_of_a_stored_one() {
+    runs_clean("tests/c/reads.c", false, "gnu11", &[]);
+}
+
+#[test]
 fn misuse_is_refused_and_runs_clean() {
     runs_clean("tests/c/misuse.c", false, "gnu11", &[]);
 }
@@ -74,10 +79,11 @@ fn sessions_whole_run_clean_from_cpp() {
 
 #[test]
 fn every_code_is_produced_from_c() {
-    // What cannot be brought about from C: memory ends in an abort, INTERNAL is a defect, and the other ones are for programs that
-    // work with the registry of live sessions itself.
+    // What cannot be brought about from C: memory ends in an abort, INTERNAL is a defect, queries have no settings there, and the other
+    // ones are for programs that work with the registry of live sessions itself.
     let registry = [Code::SessionNotLive, Code::SessionAlreadyEntered, Code::AlreadyAnnounced];
-    let unreachable = [&[Code::OutOfMemory, Code::Internal], &registry[..]].concat();
+    let unreachable =
+        [&[Code::OutOfMemory, Code::Internal, Code::QueryInvalidConfig], &registry[..]].concat();
     let printed = runs_clean("tests/c/codes.c", false, "gnu11", &[]);
     for code in Code::ALL {
         let is_produced = printed.lines().any(|line| line.strip_prefix("produced ") == Some(code.name()));

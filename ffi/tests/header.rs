@@ -51,6 +51,7 @@ fn generated() -> String {
         "surface",
         "log",
         "query",
+        "reads",
         "live",
         "listeners",
         "projections",

@@ -163,6 +163,52 @@ static void of_stores(const char *folder)
     PRODUCES(IO, dsh_store_open(path, strlen(path), NULL, &store, &err));
 }
 
+/* A root of raw logs, which the shell can edit. */
+static void of_queries(const char *folder)
+{
+    char path[4096];
+    snprintf(path, sizeof path, "%s/queries", folder);
+    dsh_store_settings settings = DSH_STORE_SETTINGS_INIT;
+    settings.encoding = DSH_ENCODING_NONE;
+    dsh_store *store = NULL;
+    OK(dsh_store_open(path, strlen(path), &settings, &store, &err));
+    dsh_lines *lines = NULL;
+    dsh_events *events = NULL;
+    dsh_buffer text = DSH_BUFFER_INIT;
+    dsh_cancel *cancel = NULL;
+    OK(dsh_cancel_new(&cancel, &err));
+    dsh_cancel_fire(cancel);
+    PRODUCES(SESSION_QUERY_ABORTED, dsh_query_list_sessions(store, cancel, &lines, &err));
+    dsh_cancel_free(cancel);
+    dsh_session_free(created(store, "{\"id\":\"loop\",\"parentSession\":\"loop\"}"));
+    PRODUCES(SESSION_QUERY_INVALID_LINEAGE, dsh_query_trace_session(store, DSH_STR("loop"), NULL, &text, &err));
+    PRODUCES(SESSION_QUERY_SESSION_NOT_FOUND, dsh_query_read_title(store, DSH_STR("nowhere"), NULL, &text, &err));
+    PRODUCES(SESSION_QUERY_EVENT_NOT_FOUND, dsh_query_trace_event(store, DSH_STR("loop"), 9, NULL, &text, &err));
+    PRODUCES(SESSION_QUERY_INVALID_FILTER, dsh_query_filter_sessions(store, DSH_STR("7"), NULL, &lines, &err));
+    PRODUCES(SESSION_QUERY_INVALID_WINDOW,
+             dsh_query_read_event(store, DSH_STR("loop"), DSH_STR("{\"seq\":0,\"after\":51}"), NULL, &text, &err));
+    /* A projection of a message that is not there breaks no rule of stored logs, only the fold. */
+    dsh_log *log = NULL;
+    OK(dsh_log_create(store, DSH_STR("{\"id\":\"offload\",\"createdAt\":1}"), -1, NULL, &log, &err));
+    OK(dsh_log_append_rows(log, DSH_STR("{\"type\":\"image/offload\",\"seq\":0,\"time\":1,\"data\":{\"turn\":1}}\n"), NULL,
+                           NULL, &err));
+    dsh_log_free(log);
+    PRODUCES(SESSION_QUERY_INVALID_SURFACE, dsh_query_list_events(store, DSH_STR("offload"), NULL, &lines, &err));
+    dsh_session_free(created(store, "{\"id\":\"damaged\"}"));
+    on_log_in(path, "damaged", "sed -i '1s/\"isSeeded\":false/\"isSeeded\":7/' \"$f\"");
+    PRODUCES(SESSION_QUERY_CORRUPT_SESSION,
+             dsh_query_read_session(store, DSH_STR("damaged"), NULL, &text, &events, &err));
+    dsh_session_free(created(store, "{\"id\":\"later\"}"));
+    on_log_in(path, "later", "sed -i 's/\"version\":4/\"version\":5/' \"$f\"");
+    PRODUCES(SESSION_QUERY_PERSISTENCE_FAILED,
+             dsh_query_read_session(store, DSH_STR("later"), NULL, &text, &events, &err));
+    dsh_session *session = created(store, "{\"id\":\"conflict\"}");
+    on_log_in(path, "conflict", "sed -i '1s/\"createdAt\":[0-9]*/\"createdAt\":7/' \"$f\"");
+    PRODUCES(SESSION_QUERY_SOURCE_CONFLICT, dsh_query_list_sessions(store, NULL, &lines, &err));
+    dsh_session_free(session);
+    dsh_store_free(store);
+}
+
 /* Two sessions that two stores create at the same time: the second one to write learns of both at once. */
 static void of_many(dsh_store *store)
 {
@@ -206,6 +252,7 @@ int main(int count, char **arguments)
     of_logs(store);
     of_many(store);
     of_stores(arguments[1]);
+    of_queries(arguments[1]);
     of_processes(store);
     dsh_store_free(store);
     printf("codes: ok\n");

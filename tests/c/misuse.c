@@ -147,6 +147,18 @@ static void null_handles(void)
     REFUSED(dsh_query_salvage(NULL, DSH_STR("s"), NULL, &e, &err));
     REFUSED(dsh_query_rows(NULL, DSH_STR("s"), NULL, &n, &err));
     REFUSED(dsh_query_stats(NULL, DSH_NONE, NULL, &text, &err));
+    REFUSED(dsh_query_list_sessions(NULL, NULL, &n, &err));
+    REFUSED(dsh_query_filter_sessions(NULL, DSH_NONE, NULL, &n, &err));
+    REFUSED(dsh_query_trace_session(NULL, DSH_STR("s"), NULL, &text, &err));
+    REFUSED(dsh_query_list_events(NULL, DSH_STR("s"), NULL, &n, &err));
+    REFUSED(dsh_query_filter_events(NULL, DSH_STR("s"), DSH_NONE, NULL, &n, &err));
+    REFUSED(dsh_query_read_event(NULL, DSH_STR("s"), DSH_STR("{\"seq\":0}"), NULL, &text, &err));
+    REFUSED(dsh_query_trace_event(NULL, DSH_STR("s"), 0, NULL, &text, &err));
+    REFUSED(dsh_query_read_title(NULL, DSH_STR("s"), NULL, &text, &err));
+    REFUSED(dsh_query_read_titles(NULL, DSH_STR("[]"), NULL, &n, &err));
+    REFUSED(dsh_query_transcript(NULL, DSH_STR("s"), NULL, &n, &err));
+    REFUSED(dsh_query_read_session(NULL, DSH_STR("s"), NULL, &text, &e, &err));
+    REFUSED(dsh_query_read_surface(NULL, DSH_STR("s"), NULL, &text, &e, &err));
     REFUSED(dsh_error_json(NULL, &text, &err));
 
     CHECK(s == UNTOUCHED && l == UNTOUCHED && e == UNTOUCHED && n == UNTOUCHED);
@@ -204,6 +216,18 @@ static void null_results(void)
     REFUSED(dsh_query_salvage(store, DSH_STR("s"), NULL, NULL, &err));
     REFUSED(dsh_query_rows(store, DSH_STR("s"), NULL, NULL, &err));
     REFUSED(dsh_query_stats(store, DSH_NONE, NULL, NULL, &err));
+    REFUSED(dsh_query_list_sessions(store, NULL, NULL, &err));
+    REFUSED(dsh_query_filter_sessions(store, DSH_NONE, NULL, NULL, &err));
+    REFUSED(dsh_query_trace_session(store, DSH_STR("s"), NULL, NULL, &err));
+    REFUSED(dsh_query_list_events(store, DSH_STR("s"), NULL, NULL, &err));
+    REFUSED(dsh_query_filter_events(store, DSH_STR("s"), DSH_NONE, NULL, NULL, &err));
+    REFUSED(dsh_query_read_event(store, DSH_STR("s"), DSH_STR("{\"seq\":0}"), NULL, NULL, &err));
+    REFUSED(dsh_query_trace_event(store, DSH_STR("s"), 0, NULL, NULL, &err));
+    REFUSED(dsh_query_read_title(store, DSH_STR("s"), NULL, NULL, &err));
+    REFUSED(dsh_query_read_titles(store, DSH_STR("[]"), NULL, NULL, &err));
+    REFUSED(dsh_query_transcript(store, DSH_STR("s"), NULL, NULL, &err));
+    REFUSED(dsh_query_read_session(store, DSH_STR("s"), NULL, NULL, NULL, &err));
+    REFUSED(dsh_query_read_surface(store, DSH_STR("s"), NULL, NULL, NULL, &err));
     /* Nothing was made by the calls that had no place for it. */
     dsh_buffer text = DSH_BUFFER_INIT;
     FAILS(DSH_E_SESSION_NOT_FOUND, dsh_store_stat(store, DSH_STR("never"), NULL, &text, &err));
@@ -566,6 +590,18 @@ static void closed_handles(void)
     FAILS(DSH_E_HANDLE_CLOSED, dsh_session_open(store, DSH_STR("s"), NULL, &s, &err));
     FAILS(DSH_E_HANDLE_CLOSED, dsh_log_open(store, DSH_STR("s"), DSH_READ, NULL, &l, &err));
     FAILS(DSH_E_HANDLE_CLOSED, dsh_query_stats(store, DSH_NONE, NULL, &text, &err));
+    FAILS(DSH_E_HANDLE_CLOSED, dsh_query_list_sessions(store, NULL, &n, &err));
+    FAILS(DSH_E_HANDLE_CLOSED, dsh_query_filter_sessions(store, DSH_NONE, NULL, &n, &err));
+    FAILS(DSH_E_HANDLE_CLOSED, dsh_query_trace_session(store, DSH_STR("s"), NULL, &text, &err));
+    FAILS(DSH_E_HANDLE_CLOSED, dsh_query_list_events(store, DSH_STR("s"), NULL, &n, &err));
+    FAILS(DSH_E_HANDLE_CLOSED, dsh_query_filter_events(store, DSH_STR("s"), DSH_NONE, NULL, &n, &err));
+    FAILS(DSH_E_HANDLE_CLOSED, dsh_query_read_event(store, DSH_STR("s"), DSH_STR("{\"seq\":0}"), NULL, &text, &err));
+    FAILS(DSH_E_HANDLE_CLOSED, dsh_query_trace_event(store, DSH_STR("s"), 0, NULL, &text, &err));
+    FAILS(DSH_E_HANDLE_CLOSED, dsh_query_read_title(store, DSH_STR("s"), NULL, &text, &err));
+    FAILS(DSH_E_HANDLE_CLOSED, dsh_query_read_titles(store, DSH_STR("[]"), NULL, &n, &err));
+    FAILS(DSH_E_HANDLE_CLOSED, dsh_query_transcript(store, DSH_STR("s"), NULL, &n, &err));
+    FAILS(DSH_E_HANDLE_CLOSED, dsh_query_read_session(store, DSH_STR("s"), NULL, &text, &e, &err));
+    FAILS(DSH_E_HANDLE_CLOSED, dsh_query_read_surface(store, DSH_STR("s"), NULL, &text, &e, &err));
     CHECK(e == UNTOUCHED && n == UNTOUCHED && l == UNTOUCHED && s == UNTOUCHED && number == 7 && text.data == NULL);
 }
 

@@ -43,6 +43,14 @@ pub(crate) enum Command {
     Messages(Balanceable),
     /// The events that a resume would append to end an interrupted turn.
     Closers(One),
+    /// Where an event came from and what became of it.
+    Trace(Trace),
+    /// Where a session came from and what came from it.
+    Lineage(One),
+    /// The title of a session.
+    Title(One),
+    /// The sessions, or the events of one session, that pass filters.
+    Filter(Filter),
     /// Every line of a log as it stands there, with what is wrong with it; of any version, damaged or not.
     Rows(One),
     /// A new session, on disk when the command returns.
@@ -67,6 +75,25 @@ pub(crate) enum Command {
 pub(crate) struct One {
     /// The session.
     pub(crate) id: String,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct Trace {
+    /// The session.
+    pub(crate) id: String,
+
+    /// The event.
+    pub(crate) seq: u64,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct Filter {
+    /// The session whose events are filtered; all sessions without it.
+    pub(crate) id: Option<String>,
+
+    /// The clauses, as a JSON array, such as `[{"kind":"text","text":"north gate"}]`.
+    #[arg(long = "where", value_name = "JSON")]
+    pub(crate) filters: String,
 }
 
 #[derive(Debug, Args)]

@@ -33,13 +33,25 @@ pub fn exit_code(error: &Error) -> i32 {
         | Code::SessionRefused
         | Code::SessionReadOnly
         | Code::SessionAlreadyExists => EXIT_USAGE,
-        Code::SessionNotFound | Code::ForkUnavailable | Code::InvalidBoundary => EXIT_NOT_FOUND,
+        Code::QueryInvalidFilter | Code::QueryInvalidWindow | Code::QueryInvalidConfig => EXIT_USAGE,
+        Code::SessionNotFound
+        | Code::ForkUnavailable
+        | Code::InvalidBoundary
+        | Code::QuerySessionNotFound
+        | Code::QueryEventNotFound => EXIT_NOT_FOUND,
         Code::SessionAlreadyOwned | Code::SessionOwnershipLost => EXIT_OWNED,
-        Code::SessionCorrupt | Code::SessionConflict => EXIT_CORRUPT,
+        Code::SessionCorrupt
+        | Code::SessionConflict
+        | Code::QueryCorruptSession
+        | Code::QueryInvalidSurface
+        | Code::QueryInvalidLineage
+        | Code::QuerySourceConflict => EXIT_CORRUPT,
         Code::FormatUnsupported => EXIT_UNSUPPORTED,
         Code::Io => EXIT_SYSTEM,
-        Code::Cancelled => EXIT_CANCELLED,
-        Code::Several | Code::FlushFailed => error.causes().first().map_or(EXIT_OTHER, exit_code),
+        Code::Cancelled | Code::QueryAborted => EXIT_CANCELLED,
+        Code::Several | Code::FlushFailed | Code::QueryPersistenceFailed => {
+            error.causes().first().map_or(EXIT_OTHER, exit_code)
+        }
         // `LIMIT_EXCEEDED`, `HANDLE_CLOSED`, `SOURCE_CHANGED`, and whatever is the library's own fault.
         _ => EXIT_OTHER,
     }
@@ -115,7 +127,7 @@ mod tests {
     use dsh_session_core::error::{Code, Error};
 
     /// The table of `cli.md`, code by code; a new code without a line here fails.
-    const TABLE: [(Code, i32); 25] = [
+    const TABLE: [(Code, i32); 36] = [
         (Code::InvalidArgument, 2),
         (Code::NotLosslessJson, 2),
         (Code::Cancelled, 8),
@@ -141,6 +153,18 @@ mod tests {
         (Code::SessionAlreadyEntered, 1),
         (Code::AlreadyAnnounced, 1),
         (Code::FlushFailed, 1),
+        (Code::QueryAborted, 8),
+        (Code::QueryCorruptSession, 5),
+        (Code::QueryEventNotFound, 3),
+        (Code::QueryInvalidConfig, 2),
+        (Code::QueryInvalidFilter, 2),
+        (Code::QueryInvalidLineage, 5),
+        (Code::QueryInvalidSurface, 5),
+        (Code::QueryInvalidWindow, 2),
+        // Without a cause; else the code of that one.
+        (Code::QueryPersistenceFailed, 1),
+        (Code::QuerySessionNotFound, 3),
+        (Code::QuerySourceConflict, 5),
     ];
 
     #[test]

@@ -13,6 +13,7 @@
 //! | `sessions` | `list`, `stat`, `create`, `delete` |
 //! | `events` | `events`, `rows` |
 //! | `conversation` | `surface`, `messages`, `closers` |
+//! | `reads` | `trace`, `lineage`, `title`, `filter` |
 //! | `append` | `append` |
 //! | `lives` | `resume`, `fork` |
 //! | `health` | `verify`, `salvage`, `stats` |
@@ -28,6 +29,7 @@ mod health;
 mod lives;
 mod output;
 mod progress;
+mod reads;
 mod sessions;
 
 pub use failure::exit_code;
@@ -94,6 +96,10 @@ fn dispatch(context: &mut Context, command: Command) -> Result<i32, Failure> {
         Command::Closers(it) => conversation::closers(context, &it.id),
         Command::Resume(it) => lives::resume(context, &it.id),
         Command::Fork(it) => lives::fork(context, it),
+        Command::Trace(it) => reads::trace(context, &it.id, it.seq),
+        Command::Lineage(it) => reads::lineage(context, &it.id),
+        Command::Title(it) => reads::title(context, &it.id),
+        Command::Filter(it) => reads::filter(context, &it),
         Command::Rows(it) => events::rows(context, &it.id),
         Command::Append(it) => append::append(context, &it),
         Command::Delete(it) => sessions::delete(context, &it),

@@ -81,6 +81,7 @@ fn group_name(group: Group) -> &'static str {
         Group::General => "general",
         Group::Storage => "storage",
         Group::Session => "session",
+        Group::Query => "query",
         Group::Controller => "controller",
     }
 }

@@ -12,6 +12,8 @@ pub enum Group {
     Storage,
     /// The rules of a session in memory.
     Session,
+    /// Reads of a corpus of sessions.
+    Query,
     /// Operations on top of sessions.
     Controller,
 }
@@ -141,6 +143,40 @@ codes! {
     FlushFailed = 206, "FLUSH_FAILED", Session,
         "A listener could not make the session durable.",
         "look at the cause, resolve it and flush again";
+    // The numbers left out here are those of the codes of full-text search (`query.md` 6).
+    QueryAborted = 300, "SESSION_QUERY_ABORTED", Query,
+        "A query was cancelled by its token; its result was discarded.",
+        "ask again";
+    QueryCorruptSession = 301, "SESSION_QUERY_CORRUPT_SESSION", Query,
+        "A stored log that a query needs is damaged, or breaks the rules of logs.",
+        "nothing was changed; `verify` says more, `salvage` gives what is readable before the damage";
+    QueryEventNotFound = 302, "SESSION_QUERY_EVENT_NOT_FOUND", Query,
+        "The session has no event with this seq.",
+        "name a seq from 0 to the last of the log";
+    QueryInvalidConfig = 304, "SESSION_QUERY_INVALID_CONFIG", Query,
+        "A setting of queries is out of its range.",
+        "correct the setting named here and open the store again";
+    QueryInvalidFilter = 306, "SESSION_QUERY_INVALID_FILTER", Query,
+        "A filter is not of the form that filters have.",
+        "correct the clause named here";
+    QueryInvalidLineage = 309, "SESSION_QUERY_INVALID_LINEAGE", Query,
+        "The chain of parent sessions meets a session twice.",
+        "a `parentSession` in one of these headers is wrong; read the sessions one by one";
+    QueryInvalidSurface = 310, "SESSION_QUERY_INVALID_SURFACE", Query,
+        "An event of the log breaks a rule of the surface.",
+        "operations that fold no surface, such as reading an event, still work";
+    QueryInvalidWindow = 311, "SESSION_QUERY_INVALID_WINDOW", Query,
+        "The number of events before or after is no whole number within the limit.",
+        "ask for fewer events, or raise `readWindowMax`";
+    QueryPersistenceFailed = 312, "SESSION_QUERY_PERSISTENCE_FAILED", Query,
+        "The storage that a query needs failed to list, find, open, read or close.",
+        "look at the cause";
+    QuerySessionNotFound = 314, "SESSION_QUERY_SESSION_NOT_FOUND", Query,
+        "No session of this id is live or stored.",
+        "check the id and the root; `list` shows what is there";
+    QuerySourceConflict = 316, "SESSION_QUERY_SOURCE_CONFLICT", Query,
+        "Two descriptions of one session differ in what never changes.",
+        "one of the two carries an id that is not its own; give it another";
     ForkUnavailable = 400, "FORK_UNAVAILABLE", Controller,
         "The source has no place at which it can be forked.",
         "name an event of the source, or wait until a turn has ended";

@@ -4,6 +4,7 @@
 //! `write_behind`), what is stored ([`SessionPersistence`]), and questions about it. A log handle ([`Store::open_log`]) is one floor
 //! below sessions: whole rows, each append on the disk when it returns.
 
+mod exact_reads;
 mod fork;
 mod new_session;
 mod recording;
@@ -25,7 +26,7 @@ use crate::persistence::{
     Access, Events, ListMode, Listing, NewLog, Notice, Removal, SessionLog, SessionPersistence, Snapshot,
     StoredEvents,
 };
-use crate::query::{self, Rows, Salvage, Stats, Verifications};
+use crate::query::{self, Corpus, QuerySettings, Rows, Salvage, Stats, Verifications};
 use crate::report::Reporter;
 use crate::session::construction::{Construction, Folded, Known};
 use crate::session::durability::Durability;
@@ -46,6 +47,7 @@ pub struct StoreBuilder {
     settings: FileSettings,
     rules: SessionRules,
     write_behind_delay: Duration,
+    queries: QuerySettings,
 }
 
 impl StoreBuilder {
@@ -56,6 +58,7 @@ impl StoreBuilder {
             settings: FileSettings::default(),
             rules: SessionRules::default(),
             write_behind_delay: WRITE_BEHIND_DELAY,
+            queries: QuerySettings::default(),
         }
     }
 
@@ -116,12 +119,19 @@ impl StoreBuilder {
         self
     }
 
+    /// The settings of queries (`query.md` 1.10).
+    #[must_use]
+    pub fn queries(mut self, settings: QuerySettings) -> StoreBuilder {
+        self.queries = settings;
+        self
+    }
+
     /// Opens the store. The root need not exist: the first session makes it.
     ///
     /// # Errors
-    /// `IO` if the root is there and is no readable folder.
+    /// `IO` if the root is there and is no readable folder; `SESSION_QUERY_INVALID_CONFIG`.
     pub fn open(self) -> Result<Store> {
-        let StoreBuilder { root, storage, settings, rules, write_behind_delay } = self;
+        let StoreBuilder { root, storage, settings, rules, write_behind_delay, queries } = self;
         let (persistence, root): (Arc<dyn SessionPersistence>, _) = match root {
             Some(root) => {
                 let files = FilePersistence::with_storage(root, Arc::clone(&storage), settings)?;
@@ -131,13 +141,17 @@ impl StoreBuilder {
             None => (Arc::new(MemoryPersistence::with_vocabulary(rules.vocabulary.clone())), None),
         };
         let process_id = storage.process_id();
+        let reporter = rules.reporter.clone();
+        let live = SessionStore::with(Arc::clone(&storage), rules);
+        let corpus = Corpus::new(live.clone(), Some(Arc::clone(&persistence)), queries)?;
         let shared = Shared {
             persistence,
             root,
             process_id,
             write_behind: Arc::new(WriteBehind::new(Arc::clone(&storage), write_behind_delay)),
-            reporter: rules.reporter.clone(),
-            live: SessionStore::with(Arc::clone(&storage), rules),
+            reporter,
+            live,
+            corpus,
             storage,
             recordings: Mutex::default(),
         };
@@ -174,6 +188,7 @@ struct Shared {
     root: Option<PathBuf>,
     process_id: u32,
     live: SessionStore,
+    corpus: Corpus,
     reporter: Reporter,
     write_behind: Arc<WriteBehind>,
     /// Sessions opened here; those that are gone are dropped from it as others join.
