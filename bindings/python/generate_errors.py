@@ -38,6 +38,11 @@ BUILTINS = {
     "TITLE_INVALID": "ValueError",
     "FLUSH_FAILED": "RuntimeError",
     "FORK_UNAVAILABLE": "ValueError",
+    "SESSION_QUERY_INVALID_CONFIG": "ValueError",
+    "SESSION_QUERY_INVALID_FILTER": "ValueError",
+    "SESSION_QUERY_INVALID_WINDOW": "ValueError",
+    "SESSION_QUERY_SESSION_NOT_FOUND": "LookupError",
+    "SESSION_QUERY_EVENT_NOT_FOUND": "LookupError",
 }
 GROUP_BUILTINS = {"argument": "ValueError", "session": "ValueError"}
 

@@ -132,5 +132,6 @@ int main(int count, char **arguments)
     reads(store, 0);
     OK(dsh_store_close(store, &err));
     dsh_store_free(store);
+    printf("reads: ok\n");
     return 0;
 }

@@ -36,6 +36,7 @@ mod json;
 mod log;
 mod message;
 mod query;
+mod reads;
 mod records;
 mod run;
 mod session;

@@ -3,20 +3,23 @@
 use crate::arguments::{self, Header, given};
 use crate::callbacks::{self, Callback, Registered, Subscription, Subscriptions};
 use crate::error::raise;
+use crate::event::loads;
 use crate::events::EventIterator;
 use crate::handle::{Close, OpenHandles, OpenLog, leave};
 use crate::log::SessionLog;
 use crate::message;
 use crate::query::{RowIterator, SalvageIterator, Verifier};
+use crate::reads;
 use crate::records;
 use crate::run::{self, Runner};
 use crate::session::Session;
 use dsh_session_core::event::Vocabulary;
+use dsh_session_core::query::{EventFilter, SessionFilter};
 use dsh_session_core::session::ProjectionContext;
 use dsh_session_core::store::SessionStore;
-use dsh_session_core::{Code, Error, ListMode, ReadLimits, Removal, Result};
+use dsh_session_core::{CancelToken, Code, Error, ListMode, ReadLimits, Removal, Result};
 use pyo3::prelude::*;
-use pyo3::types::PyList;
+use pyo3::types::{PyDict, PyList};
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::sync::atomic::Ordering;
@@ -57,6 +60,19 @@ impl Store {
     /// Everything a call needs that may outlive it.
     fn shared(&self, py: Python<'_>) -> PyResult<(dsh_session_core::Store, Arc<OpenHandles>)> {
         Ok((self.core(py)?.clone(), Arc::clone(&self.open)))
+    }
+
+    /// A question that only looks.
+    fn ask<T: Send + 'static>(
+        &self,
+        py: Python<'_>,
+        question: impl FnOnce(&dsh_session_core::Store, &CancelToken) -> Result<T> + Send + 'static,
+    ) -> PyResult<T> {
+        let (store, open) = self.shared(py)?;
+        self.runner.read(py, move |cancel| {
+            open.check_open()?;
+            question(&store, cancel)
+        })
     }
 
     fn session(&self, session: Arc<dsh_session_core::Session>) -> Session {
@@ -610,6 +626,175 @@ impl Store {
             store.stats(id.as_deref(), cancel)
         })?;
         records::stats(py, &stats)
+    }
+
+    /// Every session, live in this store or stored, most recently created first: dictionaries with `header`, `live`, `persisted` and, where
+    /// known, `formatStatus`. What stands in the root and is not usable is told by `list`.
+    ///
+    /// Raises `SessionQueryPersistenceFailedError`, `SessionQuerySourceConflictError`.
+    ///
+    /// >>> with Store(None) as store, store.create(id="s1", cwd="/repo") as session:
+    /// ...     [(record["header"]["id"], record["live"]) for record in store.list_sessions()]
+    /// [('s1', True)]
+    fn list_sessions<'py>(&self, py: Python<'py>) -> PyResult<Vec<Bound<'py, PyAny>>> {
+        let found = self.ask(py, |store, cancel| store.list_sessions_with(cancel))?;
+        reads::objects(py, &found, |record| record.to_json())
+    }
+
+    /// The sessions that pass every filter, as `list_sessions` gives them. A filter is a dictionary such as
+    /// `{"kind": "cwd", "values": ["/repo", None]}`; the kinds are `id`, `cwd`, `created-at`, `parent` and `availability`.
+    ///
+    /// Raises `SessionQueryInvalidFilterError`, and as `list_sessions`.
+    fn filter_sessions<'py>(
+        &self,
+        py: Python<'py>,
+        filters: &Bound<'py, PyAny>,
+    ) -> PyResult<Vec<Bound<'py, PyAny>>> {
+        let filters = reads::filters(py, filters, SessionFilter::list_from_json)?;
+        let found = self.ask(py, move |store, cancel| store.filter_sessions_with(&filters, cancel))?;
+        reads::objects(py, &found, |record| record.to_json())
+    }
+
+    /// Where a session came from and what came from it: `target`, `ancestors`, `descendants`, `complete`, and `root` or
+    /// `unresolvedParentId`.
+    ///
+    /// Raises `SessionQuerySessionNotFoundError`, `SessionQueryInvalidLineageError`, and as `list_sessions`.
+    fn trace_session<'py>(
+        &self,
+        py: Python<'py>,
+        #[pyo3(from_py_with = given)] id: String,
+    ) -> PyResult<Bound<'py, PyDict>> {
+        let lineage = self.ask(py, move |store, cancel| store.trace_session_with(&id, cancel))?;
+        reads::lineage(py, &lineage)
+    }
+
+    /// A whole session, live or stored, as it was at one moment: `session`, `inheritedEventCount`, and `events`, a list of `Event`. A stored
+    /// one whose last turn was interrupted ends with the events that close it, which are not stored.
+    ///
+    /// Raises `SessionQuerySessionNotFoundError`, `SessionQueryCorruptSessionError`, `SessionQueryPersistenceFailedError`,
+    /// `SessionQuerySourceConflictError`.
+    fn read_session<'py>(
+        &self,
+        py: Python<'py>,
+        #[pyo3(from_py_with = given)] id: String,
+    ) -> PyResult<Bound<'py, PyAny>> {
+        let read = self.ask(py, move |store, cancel| store.read_session_with(&id, cancel))?;
+        reads::with_events(py, &read.facts_json(), &read.events)
+    }
+
+    /// One dictionary for each event of a session, in log order: `sessionId`, `seq`, `type`, `time`, and `surface`, which is `current`,
+    /// `shadowed` or `log-only`.
+    ///
+    /// Raises `SessionQueryInvalidSurfaceError`, and as `read_session`.
+    fn list_events<'py>(
+        &self,
+        py: Python<'py>,
+        #[pyo3(from_py_with = given)] id: String,
+    ) -> PyResult<Vec<Bound<'py, PyAny>>> {
+        let found = self.ask(py, move |store, cancel| store.list_events_with(&id, cancel))?;
+        reads::objects(py, &found, |record| record.to_json())
+    }
+
+    /// What the events of a session say that pass every filter, in log order: as `list_events`, with `text`. A filter is a dictionary such as
+    /// `{"kind": "text", "text": "north gate"}`; the kinds are `seq`, `time`, `type`, `surface` and `text`.
+    ///
+    /// Raises `SessionQueryInvalidFilterError`, and as `list_events`.
+    fn filter_events<'py>(
+        &self,
+        py: Python<'py>,
+        #[pyo3(from_py_with = given)] id: String,
+        filters: &Bound<'py, PyAny>,
+    ) -> PyResult<Vec<Bound<'py, PyAny>>> {
+        let filters = reads::filters(py, filters, EventFilter::list_from_json)?;
+        let found = self.ask(py, move |store, cancel| store.filter_events_with(&id, &filters, cancel))?;
+        reads::objects(py, &found, |document| document.to_json())
+    }
+
+    /// The events of a session that the model sees: `session`, `inheritedEventCount`, `capturedThroughSeq`, and `events`, a list of `Event`
+    /// in the order of the model.
+    ///
+    /// Raises as `list_events`.
+    fn read_surface<'py>(
+        &self,
+        py: Python<'py>,
+        #[pyo3(from_py_with = given)] id: String,
+    ) -> PyResult<Bound<'py, PyAny>> {
+        let read = self.ask(py, move |store, cancel| store.read_surface_with(&id, cancel))?;
+        reads::with_events(py, &read.facts_json(), &read.events)
+    }
+
+    /// An event and its neighbours, without reading the rest of a long log: `session`, `inheritedEventCount`, `target`, `events`,
+    /// `startSeq`, `endSeq`. At most 50 events before and after are given.
+    ///
+    /// Raises `SessionQueryInvalidWindowError`, `SessionQueryEventNotFoundError`, and as `read_session`.
+    ///
+    /// >>> with Store(None) as store, store.create(id="s1") as session:
+    /// ...     event = session.append("turn/start", {"turn": 1})
+    /// ...     store.read_event("s1", 0, after=3)["endSeq"]
+    /// 0
+    #[pyo3(signature = (id, seq, *, before=None, after=None))]
+    fn read_event<'py>(
+        &self,
+        py: Python<'py>,
+        #[pyo3(from_py_with = given)] id: String,
+        seq: &Bound<'py, PyAny>,
+        before: Option<&Bound<'py, PyAny>>,
+        after: Option<&Bound<'py, PyAny>>,
+    ) -> PyResult<Bound<'py, PyAny>> {
+        let request = reads::request(seq, before, after).map_err(|error| raise(py, &error))?;
+        let window = self.ask(py, move |store, cancel| store.read_event_with(&id, request, cancel))?;
+        reads::window(py, &window)
+    }
+
+    /// Where an event came from and what became of it: `session`, `target`, `replacedBy` where something replaced it, `replacementChain`,
+    /// `replacedEventSeqs`, `sourceEventSeqs`, `derivedEventSeqs`.
+    ///
+    /// Raises `SessionQueryEventNotFoundError`, and as `list_events`.
+    fn trace_event<'py>(
+        &self,
+        py: Python<'py>,
+        #[pyo3(from_py_with = given)] id: String,
+        #[pyo3(from_py_with = given)] seq: u64,
+    ) -> PyResult<Bound<'py, PyAny>> {
+        let trace = self.ask(py, move |store, cancel| store.trace_event_with(&id, seq, cancel))?;
+        loads(py, &trace.to_json())
+    }
+
+    /// The header of a session, and its title if it has one: `session`, and `title` with `title`, `messageSeqs`, `source`, `eventSeq`,
+    /// `updatedAt`.
+    ///
+    /// Raises as `read_session`.
+    fn read_title<'py>(
+        &self,
+        py: Python<'py>,
+        #[pyo3(from_py_with = given)] id: String,
+    ) -> PyResult<Bound<'py, PyAny>> {
+        let found = self.ask(py, move |store, cancel| store.read_title_with(&id, cancel))?;
+        loads(py, &found.to_json())
+    }
+
+    /// Headers and titles of many sessions, each id once: dictionaries with `sessionId`, `status` (`fulfilled` or `rejected`), and `value`
+    /// as `read_title` gives it, or `reason`, the facts of the error.
+    fn read_titles<'py>(
+        &self,
+        py: Python<'py>,
+        #[pyo3(from_py_with = given)] ids: Vec<String>,
+    ) -> PyResult<Vec<Bound<'py, PyAny>>> {
+        let found = self.ask(py, move |store, cancel| store.read_titles_with(&ids, cancel))?;
+        reads::objects(py, &found, |title| title.to_json())
+    }
+
+    /// What a person would read of a session, also where the model no longer sees it: dictionaries with `kind` (`user`, `context`,
+    /// `assistant`, `tool`, `marker`, `status`), `seq`, and what belongs to that kind.
+    ///
+    /// Raises as `read_session`.
+    fn transcript<'py>(
+        &self,
+        py: Python<'py>,
+        #[pyo3(from_py_with = given)] id: String,
+    ) -> PyResult<Vec<Bound<'py, PyAny>>> {
+        let found = self.ask(py, move |store, cancel| store.transcript_with(&id, cancel))?;
+        reads::objects(py, &found, |entry| entry.to_json())
     }
 
     /// Takes a session away for good, with its older generations. With `trash` its folder is moved to `<root>.trash/`, beside the root;

@@ -186,6 +186,82 @@ class FlushFailedError(DshError, RuntimeError):
 
     code = "FLUSH_FAILED"
 
+class SessionQueryAbortedError(DshError):
+    """``SESSION_QUERY_ABORTED``, 300. A query was cancelled by its token; its result was discarded. What to do: ask again.
+    """
+
+    code = "SESSION_QUERY_ABORTED"
+
+class SessionQueryCorruptSessionError(DshError):
+    """``SESSION_QUERY_CORRUPT_SESSION``, 301. A stored log that a query needs is damaged, or breaks the rules of logs. What to
+    do: nothing was changed; `verify` says more, `salvage` gives what is readable before the damage.
+    """
+
+    code = "SESSION_QUERY_CORRUPT_SESSION"
+
+class SessionQueryEventNotFoundError(DshError, LookupError):
+    """``SESSION_QUERY_EVENT_NOT_FOUND``, 302. The session has no event with this seq. What to do: name a seq from 0 to the
+    last of the log.
+    """
+
+    code = "SESSION_QUERY_EVENT_NOT_FOUND"
+
+class SessionQueryInvalidConfigError(DshError, ValueError):
+    """``SESSION_QUERY_INVALID_CONFIG``, 304. A setting of queries is out of its range. What to do: correct the setting named
+    here and open the store again.
+    """
+
+    code = "SESSION_QUERY_INVALID_CONFIG"
+
+class SessionQueryInvalidFilterError(DshError, ValueError):
+    """``SESSION_QUERY_INVALID_FILTER``, 306. A filter is not of the form that filters have. What to do: correct the clause
+    named here.
+    """
+
+    code = "SESSION_QUERY_INVALID_FILTER"
+
+class SessionQueryInvalidLineageError(DshError):
+    """``SESSION_QUERY_INVALID_LINEAGE``, 309. The chain of parent sessions meets a session twice. What to do: a
+    `parentSession` in one of these headers is wrong; read the sessions one by one.
+    """
+
+    code = "SESSION_QUERY_INVALID_LINEAGE"
+
+class SessionQueryInvalidSurfaceError(DshError):
+    """``SESSION_QUERY_INVALID_SURFACE``, 310. An event of the log breaks a rule of the surface. What to do: operations that
+    fold no surface, such as reading an event, still work.
+    """
+
+    code = "SESSION_QUERY_INVALID_SURFACE"
+
+class SessionQueryInvalidWindowError(DshError, ValueError):
+    """``SESSION_QUERY_INVALID_WINDOW``, 311. The number of events before or after is no whole number within the limit. What to
+    do: ask for fewer events, or raise `readWindowMax`.
+    """
+
+    code = "SESSION_QUERY_INVALID_WINDOW"
+
+class SessionQueryPersistenceFailedError(DshError):
+    """``SESSION_QUERY_PERSISTENCE_FAILED``, 312. The storage that a query needs failed to list, find, open, read or close.
+    What to do: look at the cause.
+    """
+
+    code = "SESSION_QUERY_PERSISTENCE_FAILED"
+
+class SessionQuerySessionNotFoundError(DshError, LookupError):
+    """``SESSION_QUERY_SESSION_NOT_FOUND``, 314. No session of this id is live or stored. What to do: check the id and the
+    root; `list` shows what is there.
+    """
+
+    code = "SESSION_QUERY_SESSION_NOT_FOUND"
+
+class SessionQuerySourceConflictError(DshError):
+    """``SESSION_QUERY_SOURCE_CONFLICT``, 316. Two descriptions of one session differ in what never changes. What to do: one of
+    the two carries an id that is not its own; give it another.
+    """
+
+    code = "SESSION_QUERY_SOURCE_CONFLICT"
+
 class ForkUnavailableError(DshError, ValueError):
     """``FORK_UNAVAILABLE``, 400. The source has no place at which it can be forked. What to do: name an event of the source,
     or wait until a turn has ended.
@@ -222,6 +298,17 @@ BY_CODE: dict[str, type[DshError]] = {
     "SESSION_ALREADY_ENTERED": SessionAlreadyEnteredError,
     "ALREADY_ANNOUNCED": AlreadyAnnouncedError,
     "FLUSH_FAILED": FlushFailedError,
+    "SESSION_QUERY_ABORTED": SessionQueryAbortedError,
+    "SESSION_QUERY_CORRUPT_SESSION": SessionQueryCorruptSessionError,
+    "SESSION_QUERY_EVENT_NOT_FOUND": SessionQueryEventNotFoundError,
+    "SESSION_QUERY_INVALID_CONFIG": SessionQueryInvalidConfigError,
+    "SESSION_QUERY_INVALID_FILTER": SessionQueryInvalidFilterError,
+    "SESSION_QUERY_INVALID_LINEAGE": SessionQueryInvalidLineageError,
+    "SESSION_QUERY_INVALID_SURFACE": SessionQueryInvalidSurfaceError,
+    "SESSION_QUERY_INVALID_WINDOW": SessionQueryInvalidWindowError,
+    "SESSION_QUERY_PERSISTENCE_FAILED": SessionQueryPersistenceFailedError,
+    "SESSION_QUERY_SESSION_NOT_FOUND": SessionQuerySessionNotFoundError,
+    "SESSION_QUERY_SOURCE_CONFLICT": SessionQuerySourceConflictError,
     "FORK_UNAVAILABLE": ForkUnavailableError,
 }
 
@@ -250,6 +337,17 @@ __all__ = [
     "SessionOwnershipLostError",
     "SessionPersistenceCorruptionError",
     "SessionPersistenceNotFoundError",
+    "SessionQueryAbortedError",
+    "SessionQueryCorruptSessionError",
+    "SessionQueryEventNotFoundError",
+    "SessionQueryInvalidConfigError",
+    "SessionQueryInvalidFilterError",
+    "SessionQueryInvalidLineageError",
+    "SessionQueryInvalidSurfaceError",
+    "SessionQueryInvalidWindowError",
+    "SessionQueryPersistenceFailedError",
+    "SessionQuerySessionNotFoundError",
+    "SessionQuerySourceConflictError",
     "SessionReadOnlyError",
     "SessionRefusedError",
     "SeveralError",

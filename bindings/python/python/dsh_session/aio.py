@@ -32,7 +32,7 @@ import inspect
 import logging
 import os
 import threading
-from collections.abc import AsyncIterable, Awaitable, Callable, Coroutine, Iterable, Mapping
+from collections.abc import AsyncIterable, Awaitable, Callable, Coroutine, Iterable, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import suppress
 from functools import partial
@@ -75,6 +75,7 @@ _R = TypeVar("_R")
 _Item = TypeVar("_Item", bound=Event | RawRow)
 _Part = TypeVar("_Part", bound=Event | RawRow)
 _List: TypeAlias = list[_R]
+_Filters: TypeAlias = Sequence[Mapping[str, Any]] | bytes | bytearray
 _Access: TypeAlias = Literal["read", "write"]
 _Text: TypeAlias = str | bytes | bytearray
 _Rows: TypeAlias = Iterable[Event | dict[str, Any] | _Text]
@@ -115,6 +116,13 @@ def _start(token: _native.CancelToken, call: Callable[[], _R]) -> Future[_R]:
 async def _read(function: Callable[_P, _R], *args: _P.args, **kwargs: _P.kwargs) -> _R:
     """Calls on a thread; a cancelled caller goes on at once, and the call is told to stop."""
     return await _read_by(_native.CancelToken(), partial(function, *args, **kwargs))
+
+
+def _written(filters: _Filters) -> _Filters:
+    """Filters as they are now: what the caller changes later has no effect. What cannot be written down is refused by the call."""
+    with suppress(DshError):
+        return encode_json(filters)
+    return filters
 
 
 async def _read_by(token: _native.CancelToken, call: Callable[[], _R]) -> _R:
@@ -778,6 +786,57 @@ class Store(_Handle):
     async def stats(self, id: str | None = None) -> Stats:
         """Counts, bytes, frames, the largest rows and tokens of one session, or of all."""
         return await _read(lambda: self._open().stats(id))
+
+    async def list_sessions(self) -> _List[dict[str, Any]]:
+        """Every session, live or stored, most recently created first; see ``dsh_session.Store.list_sessions``."""
+        return await _read(lambda: self._open().list_sessions())
+
+    async def filter_sessions(self, filters: _Filters) -> _List[dict[str, Any]]:
+        """The sessions that pass every filter; see ``dsh_session.Store.filter_sessions``."""
+        return await _read(partial(self._open().filter_sessions, _written(filters)))
+
+    async def trace_session(self, id: str) -> dict[str, Any]:
+        """Where a session came from and what came from it; see ``dsh_session.Store.trace_session``."""
+        return await _read(lambda: self._open().trace_session(id))
+
+    async def read_session(self, id: str) -> dict[str, Any]:
+        """A whole session as it was at one moment; see ``dsh_session.Store.read_session``."""
+        return await _read(lambda: self._open().read_session(id))
+
+    async def list_events(self, id: str) -> _List[dict[str, Any]]:
+        """One dictionary for each event of a session; see ``dsh_session.Store.list_events``."""
+        return await _read(lambda: self._open().list_events(id))
+
+    async def filter_events(self, id: str, filters: _Filters) -> _List[dict[str, Any]]:
+        """What the events say that pass every filter; see ``dsh_session.Store.filter_events``."""
+        return await _read(partial(self._open().filter_events, id, _written(filters)))
+
+    async def read_surface(self, id: str) -> dict[str, Any]:
+        """The events that the model sees; see ``dsh_session.Store.read_surface``."""
+        return await _read(lambda: self._open().read_surface(id))
+
+    async def read_event(
+        self, id: str, seq: int, *, before: int | None = None, after: int | None = None
+    ) -> dict[str, Any]:
+        """An event and its neighbours; see ``dsh_session.Store.read_event``."""
+        return await _read(lambda: self._open().read_event(id, seq, before=before, after=after))
+
+    async def trace_event(self, id: str, seq: int) -> dict[str, Any]:
+        """Where an event came from and what became of it; see ``dsh_session.Store.trace_event``."""
+        return await _read(lambda: self._open().trace_event(id, seq))
+
+    async def read_title(self, id: str) -> dict[str, Any]:
+        """The header and the title of a session; see ``dsh_session.Store.read_title``."""
+        return await _read(lambda: self._open().read_title(id))
+
+    async def read_titles(self, ids: Sequence[str]) -> _List[dict[str, Any]]:
+        """Headers and titles of many sessions; see ``dsh_session.Store.read_titles``."""
+        ids = list(ids)
+        return await _read(lambda: self._open().read_titles(ids))
+
+    async def transcript(self, id: str) -> _List[dict[str, Any]]:
+        """What a person would read of a session; see ``dsh_session.Store.transcript``."""
+        return await _read(lambda: self._open().transcript(id))
 
     async def remove(self, id: str, *, trash: bool = False) -> Path | None:
         """Takes a session away for good, or moves its folder aside; see ``dsh_session.Store.remove``."""
