@@ -534,8 +534,9 @@ fn live_cut(session: &Session) -> ReadSession {
 }
 
 fn live_title(session: &Session) -> TitleSnapshot {
-    let events = session.snapshot_events(0, u64::MAX);
-    TitleSnapshot { session: session.header().clone(), title: TitleRecord::of(events.iter()) }
+    // The session has folded it already.
+    let newest = session.title().and_then(|title| session.event_at(title.event_seq()));
+    TitleSnapshot { session: session.header().clone(), title: TitleRecord::of(&newest) }
 }
 
 /// Opens a stored log, reads and closes it. A failed read wins over a failed close, which alone fails too.
